@@ -1,0 +1,25 @@
+/* Stage `cgroups`: /codev/ID/server and /codev/ID/relay with their limits. */
+#ifndef INIT_CGROUPS_H
+#define INIT_CGROUPS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "init/boot_config.h"
+
+struct cgroups {
+    int server_fd, relay_fd; /* directories, O_PATH | O_CLOEXEC; -1 when absent */
+};
+
+int cgroups_create(struct cgroups *groups, const struct boot_config *config, struct failure *why);
+
+/* Moves the calling process into a group by its directory. */
+int cgroup_enter(int group_fd, struct failure *why);
+
+/* Kills everything in a group through cgroup.kill; 0 or a negative errno. */
+int cgroup_kill(int group_fd);
+
+/* True while cgroup.events says populated. */
+bool cgroup_populated(int group_fd);
+
+#endif

@@ -1,0 +1,34 @@
+/* The drop (design, section 5): from root to an ordinary account, in numbered, irreversible steps. The
+ * only way any process of the sandbox is made: server, self-test and agent all come through here.
+ */
+#ifndef INIT_DROP_H
+#define INIT_DROP_H
+
+#include <stdbool.h>
+
+#include "init/account.h"
+
+enum drop_filter { DROP_FILTER_SERVER, DROP_FILTER_NONE /* the agent loads its own, stricter one */ };
+
+struct drop_plan {
+    const struct account *account;
+    int cgroup_fd;            /* group to enter, or -1 */
+    int controlling_tty;      /* descriptor of a pty slave that becomes the controlling terminal, or -1 */
+    const int *keep_fds;      /* kept at their numbers, besides 0..2, which must be right already */
+    unsigned keep_count;
+    int64_t limit_nofile;
+    bool empty_root;          /* agent: into an empty read-only tmpfs root */
+    bool user_namespaces;     /* server: leave user namespaces and mounts to the kernel's own checks */
+    enum drop_filter filter;
+};
+
+/* Runs all steps in the calling (child) process, verifies from /proc/self/status and by trying to get
+ * root back. 0, or a negative errno with the step's name: then the caller must _exit. The working
+ * directory is / afterwards. */
+int drop_to_account(const struct drop_plan *plan, struct failure *why);
+
+/* The seccomp deny list, built for this architecture; exposed for tests. */
+struct sock_fprog;
+int seccomp_server_filter(struct sock_fprog *out, bool user_namespaces);
+
+#endif

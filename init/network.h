@@ -1,0 +1,12 @@
+/* Stage `network`: lo up, and proof that there is nothing else. */
+#ifndef INIT_NETWORK_H
+#define INIT_NETWORK_H
+
+#include "common/failure.h"
+
+/* Brings lo up (IPv4 and IPv6), adds `unreachable` default routes, and refuses to go on when any other
+ * interface exists (a kernel's own fallback tunnel that is down and without address apart: named list),
+ * or the kernel command line holds a transparent socket proxy (tsi_hijack). */
+int network_prepare(struct failure *why);
+
+#endif

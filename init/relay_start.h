@@ -1,0 +1,29 @@
+/* Stage `relay`: listeners, the agent process and its table of forwards. */
+#ifndef INIT_RELAY_START_H
+#define INIT_RELAY_START_H
+
+#include <sys/types.h>
+
+#include "init/account.h"
+#include "init/boot_config.h"
+
+#define AGENT_PATH "/usr/libexec/codev/codev-agent"
+
+struct relay_process {
+    pid_t pid;       /* 0 when not running */
+    int config_fd;   /* our end of its pipe: further records; closing it ends the agent */
+    int binary_fd;   /* the opened program, so that a restart does not depend on a path */
+};
+
+/* Makes the listeners (8788 on v4 and v6 when there is egress, DNS on port 53, the way in), starts the agent as
+ * codev-relay in its group through drop_to_account, sends the table. On a restart call it again: listeners are kept
+ * in static storage. */
+int relay_start(struct relay_process *relay, const struct boot_config *config, int cgroup_fd,
+                struct failure *why);
+
+/* Sends a further record after `config->relay` changed (same listeners). */
+int relay_update(struct relay_process *relay, const struct boot_config *config, struct failure *why);
+
+void relay_stop(struct relay_process *relay);
+
+#endif
