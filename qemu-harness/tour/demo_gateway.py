@@ -230,8 +230,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         try:
-            for event in events:
+            for number, event in enumerate(events, 1):
                 self.send_chunk(event)
+                if self.server.options.announce:
+                    print(json.dumps({"event": "sent", "number": number}), flush=True)
                 if self.wait_or_left(self.server.options.interval_ms / 1000):
                     raise ConnectionResetError("the client left")
             self.wfile.write(b"0\r\n\r\n")
@@ -367,6 +369,8 @@ def parse_options():
                         help="how the guest calls the second server")
     parser.add_argument("--events", type=int, default=10, help="pieces of text in a stream")
     parser.add_argument("--interval-ms", type=int, default=200)
+    parser.add_argument("--announce", action="store_true",
+                        help='print {"event":"sent","number":N} as each event of a stream leaves')
     parser.add_argument("--verbose", action="store_true", help="log requests on standard error")
     options = parser.parse_args()
     with open(options.token_file, encoding="utf-8") as file:
