@@ -1,0 +1,260 @@
+# One entry for everything. `make` builds the host programs and the guest for ARCH (x86_64 or aarch64); `make help`
+# lists the rest. Everything that a build makes lies in build/ or, where it is dear (kernel, downloaded packages), in
+# the cache folder ${XDG_CACHE_HOME:-~/.cache}/codev-sandbox, by a hash of what it was made from.
+#
+# Sources are listed explicitly by each folder's sources.mk; a program whose list is absent is left out. There are up
+# to four kinds of object for one source, each with its own flags and folder under build/obj: host, host with
+# sanitizers (SAN=1), guest (musl, per ARCH), fuzz (clang). A change of flags rebuilds what was built with the old ones.
+
+ARCH ?= x86_64
+HOST_ARCH := $(shell uname -m)
+FUZZ_SECONDS ?= 10
+SAN ?=
+V ?=
+
+MAKEFLAGS += --no-builtin-rules --no-builtin-variables
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+.DELETE_ON_ERROR:
+.SUFFIXES:
+SHELL := /bin/sh
+
+ifeq ($(filter $(ARCH),x86_64 aarch64),)
+$(error no guest for ARCH=$(ARCH): x86_64 or aarch64)
+endif
+
+B := build
+VARIANT := $(B)$(if $(SAN),/san)
+BIN := $(VARIANT)/bin
+GUEST := $(B)/guest/$(ARCH)
+SYSROOT := $(B)/sysroot/$(ARCH)
+HOST_SYSROOT := $(B)/sysroot/$(HOST_ARCH)
+export SOURCE_DATE_EPOCH ?= 1790000000
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
+
+# --- sources ---------------------------------------------------------------------------------------------------------
+
+-include common/sources.mk nft/sources.mk init/sources.mk agent/sources.mk host-broker/sources.mk
+-include qemu-harness/sources.mk
+include $(sort $(wildcard test/unit/*.mk test/fuzz/*.mk))
+
+BROKER_LIBS ?= -lcurl
+UNIT_LIBS ?= -lcmocka -lcurl
+
+# --- flags -----------------------------------------------------------------------------------------------------------
+
+# _GNU_SOURCE is defined as empty, so that a file that defines it itself agrees.
+CPPFLAGS_ALL := -I. -D_GNU_SOURCE=
+CFLAGS_ALL := -std=gnu11 -g -Wall -Wextra -Werror -ffunction-sections -fdata-sections -fno-common \
+	-ffile-prefix-map=$(CURDIR)=.
+HARDEN := -fstack-protector-strong -fstack-clash-protection
+LDFLAGS_ALL := -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
+
+# The host's own headers come first; the sysroot adds those of the libraries that are linked statically.
+HOST_CC ?= gcc
+HOST_CPPFLAGS := $(CPPFLAGS_ALL) -idirafter $(HOST_SYSROOT)/usr/include
+ifneq ($(SAN),)
+HOST_CFLAGS := $(CFLAGS_ALL) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+HOST_LDFLAGS := -fsanitize=address,undefined
+else
+HOST_CFLAGS := $(CFLAGS_ALL) -O2 -fPIE $(HARDEN) -D_FORTIFY_SOURCE=2
+HOST_LDFLAGS := $(LDFLAGS_ALL) -pie
+endif
+HOST_LIBDIR := $(HOST_SYSROOT)/usr/lib/$(HOST_ARCH)-linux-gnu
+HOST_STATIC := $(HOST_LIBDIR)/libbearssl.a $(HOST_LIBDIR)/libmnl.a
+
+# The guest: the compiler's own headers and libgcc, musl and the kernel's headers from the sysroot, nothing of glibc.
+# Outlined atomics would ask glibc for the processor's features.
+GUEST_PREFIX := $(if $(filter $(ARCH),$(HOST_ARCH)),,$(ARCH)-linux-gnu-)
+GUEST_CC ?= $(GUEST_PREFIX)gcc
+GUEST_STRIP ?= $(GUEST_PREFIX)strip
+MUSL := $(SYSROOT)/usr/lib/$(ARCH)-linux-musl
+GUEST_CPPFLAGS = $(CPPFLAGS_ALL) -nostdinc -isystem $(SYSROOT)/usr/include/$(ARCH)-linux-musl \
+	-isystem $(shell $(GUEST_CC) -print-file-name=include) -isystem $(SYSROOT)/usr/include \
+	-isystem $(SYSROOT)/usr/include/$(ARCH)-linux-gnu
+GUEST_CFLAGS := $(CFLAGS_ALL) -Os -fPIE $(HARDEN) -fno-asynchronous-unwind-tables -fno-unwind-tables \
+	$(if $(filter aarch64,$(ARCH)),-mno-outline-atomics -mbranch-protection=standard,-fcf-protection=full)
+GUEST_LDFLAGS := $(LDFLAGS_ALL) -nostdlib -static-pie -Wl,--build-id=none $(MUSL)/rcrt1.o $(MUSL)/crti.o
+GUEST_LIBS := -L$(SYSROOT)/usr/lib/$(ARCH)-linux-gnu -L$(MUSL) \
+	-Wl,--start-group -lbearssl -lmnl -lc -lgcc -Wl,--end-group $(MUSL)/crtn.o
+GUEST_MAX_BYTES := 163840
+
+FUZZ_CC ?= clang
+FUZZ_CPPFLAGS := $(HOST_CPPFLAGS)
+FUZZ_CFLAGS := $(CFLAGS_ALL) -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+FUZZ_LDFLAGS := -fsanitize=fuzzer,address,undefined
+
+# --- what there is to build ------------------------------------------------------------------------------------------
+
+HOST_OBJ := $(B)/obj/$(if $(SAN),san,host)
+GUEST_OBJ := $(B)/obj/$(ARCH)
+FUZZ_OBJ := $(B)/obj/fuzz
+
+host_objects = $(patsubst %.c,$(HOST_OBJ)/%.o,$(filter %.c,$(1)))
+guest_objects = $(patsubst %.c,$(GUEST_OBJ)/%.o,$(filter %.c,$(1)))
+fuzz_objects = $(patsubst %.c,$(FUZZ_OBJ)/%.o,$(filter %.c,$(1)))
+
+# The agent runs in the guest; natively it is built only for tests under sanitizers, which static musl cannot carry.
+HOST_PROGRAMS := $(if $(BROKER_MAIN),$(BIN)/codev-broker) $(if $(SANDBOX_MAIN),$(BIN)/codev-sandbox) \
+	$(if $(SAN),$(if $(AGENT_MAIN),$(BIN)/codev-agent))
+GUEST_PROGRAMS := $(if $(INIT_MAIN),$(GUEST)/codev-init) $(if $(AGENT_MAIN),$(GUEST)/codev-agent) \
+	$(if $(PROBE_MAIN),$(GUEST)/probe)
+UNIT_PROGRAMS := $(UNIT_TESTS:%=$(VARIANT)/unit/test_%)
+FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(B)/fuzz/fuzz_%)
+KERNEL := $(if $(filter x86_64,$(ARCH)),$(GUEST)/vmlinux $(GUEST)/vmlinuz,$(GUEST)/Image)
+IMAGE := $(GUEST)/rootfs.erofs $(GUEST)/rootfs.tar
+TOOLS := $(B)/tools/.complete
+
+.PHONY: all host guest programs kernel image tools packages unit system qemu fuzz fuzz-targets test lint run bench \
+	bench-boot clean help FORCE
+
+all: host guest tools
+host: $(HOST_PROGRAMS)
+programs: $(GUEST_PROGRAMS)
+kernel: $(KERNEL)
+image: $(IMAGE)
+guest: programs kernel image
+tools: $(TOOLS)
+fuzz-targets: $(FUZZ_PROGRAMS)
+
+help:
+	@echo 'make                    host programs, and guest programs, kernel and image for ARCH=x86_64|aarch64'
+	@echo 'make run                the tour: a sandbox that shows what it can and cannot do'
+	@echo 'make test               unit, system (both also under sanitizers), qemu and fuzz'
+	@echo 'make unit|system|qemu   one layer of tests; SAN=1 for unit and system under sanitizers'
+	@echo 'make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
+	@echo 'make lint               layers, lengths, cppcheck, clang-tidy, clang-format'
+	@echo 'make bench|bench-boot   measurements'
+	@echo 'make host|programs|kernel|image|tools|packages|clean'
+	@echo 'V=1 shows commands, KERNEL_SRC=DIR takes another kernel source'
+
+# --- what comes from outside -----------------------------------------------------------------------------------------
+
+packages:
+	@rootfs/packages.sh
+
+$(B)/sysroot/%/.complete: rootfs/sysroot.sh rootfs/guest-packages | packages
+	$(Q)rootfs/sysroot.sh sysroot $* $(@D)
+
+$(TOOLS): rootfs/sysroot.sh rootfs/guest-packages | packages
+	$(Q)rootfs/sysroot.sh tools $(HOST_ARCH) $(@D)
+
+# --- objects ---------------------------------------------------------------------------------------------------------
+
+# $(1) folder, $(2) HOST, GUEST or FUZZ: compiles into that folder; .flags holds the flags that its objects have.
+define object_rules
+$(1)/.flags: FORCE
+	@mkdir -p $$(@D)
+	@echo '$$($(2)_CC) $$($(2)_CPPFLAGS) $$($(2)_CFLAGS)' >$$@.new
+	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
+
+$(1)/%.o: %.c $(1)/.flags $(3)/.complete | packages
+	$$(call say,CC,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$$($(2)_CC) $$($(2)_CPPFLAGS) $$($(2)_CFLAGS) -MMD -MP -c -o $$@ $$<
+endef
+$(eval $(call object_rules,$(HOST_OBJ),HOST,$(HOST_SYSROOT)))
+$(eval $(call object_rules,$(GUEST_OBJ),GUEST,$(SYSROOT)))
+$(eval $(call object_rules,$(FUZZ_OBJ),FUZZ,$(HOST_SYSROOT)))
+
+# What every program may use; the linker takes what it needs.
+$(HOST_OBJ)/libcommon.a: $(call host_objects,$(COMMON_SRCS))
+$(GUEST_OBJ)/libcommon.a: $(call guest_objects,$(COMMON_SRCS) $(COMMON_GUEST_SRCS))
+%/libcommon.a:
+	$(call say,AR,$@)
+	$(Q)rm -f $@; ar rcsD $@ $^
+
+# --- programs --------------------------------------------------------------------------------------------------------
+
+# $(1) program, $(2) sources, $(3) libraries
+define host_program
+$(1): $(call host_objects,$(2)) $(HOST_OBJ)/libcommon.a
+	$$(call say,LD,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$$(HOST_CC) $$(HOST_CFLAGS) $$(HOST_LDFLAGS) -o $$@ $$^ $$(HOST_STATIC) -Wl,--as-needed $(3)
+endef
+$(eval $(call host_program,$(BIN)/codev-broker,$(BROKER_SRCS) $(BROKER_MAIN),$(BROKER_LIBS)))
+$(eval $(call host_program,$(BIN)/codev-sandbox,$(SANDBOX_SRCS) $(SANDBOX_MAIN),$(SANDBOX_LIBS)))
+$(eval $(call host_program,$(BIN)/codev-agent,$(AGENT_SRCS) $(AGENT_MAIN)))
+
+# Linked with debug information beside the objects, stripped into build/guest, and refused when too large.
+# $(1) program's name, $(2) sources
+define guest_program
+$(GUEST_OBJ)/$(1): $(call guest_objects,$(2)) $(GUEST_OBJ)/libcommon.a
+	$$(call say,LD,$$@)
+	$$(Q)$$(GUEST_CC) $$(GUEST_CFLAGS) $$(GUEST_LDFLAGS) -o $$@ $$^ $$(GUEST_LIBS)
+
+$(GUEST)/$(1): $(GUEST_OBJ)/$(1)
+	$$(call say,STRIP,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$$(GUEST_STRIP) -s -R .comment -o $$@ $$<
+	@size=$$$$(stat -c %s $$@); [ $$$$size -le $(GUEST_MAX_BYTES) ] || \
+		{ echo "error: $$@ has $$$$size bytes, more than $(GUEST_MAX_BYTES)" >&2; exit 1; }
+endef
+$(eval $(call guest_program,codev-init,$(INIT_SRCS) $(NFT_SRCS) $(INIT_MAIN)))
+$(eval $(call guest_program,codev-agent,$(AGENT_SRCS) $(AGENT_MAIN)))
+$(eval $(call guest_program,probe,$(PROBE_SRCS) $(PROBE_MAIN)))
+
+# $(1) test: unit_NAME_SRCS, and unit_NAME_LDFLAGS and unit_NAME_LIBS where it has them
+define unit_program
+$(VARIANT)/unit/test_$(1): $(call host_objects,$(unit_$(1)_SRCS))
+	$$(call say,LD,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$$(HOST_CC) $$(HOST_CFLAGS) $$(HOST_LDFLAGS) $(unit_$(1)_LDFLAGS) -o $$@ $$^ $$(HOST_STATIC) \
+		-Wl,--as-needed $(UNIT_LIBS) $(unit_$(1)_LIBS)
+endef
+$(foreach test,$(UNIT_TESTS),$(eval $(call unit_program,$(test))))
+
+define fuzz_program
+$(B)/fuzz/fuzz_$(1): $(call fuzz_objects,$(fuzz_$(1)_SRCS))
+	$$(call say,LD,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$$(FUZZ_CC) $$(FUZZ_LDFLAGS) -o $$@ $$^ $$(HOST_STATIC) -Wl,--as-needed $(fuzz_$(1)_LIBS)
+endef
+$(foreach target,$(FUZZ_TARGETS),$(eval $(call fuzz_program,$(target))))
+
+# --- kernel and image ------------------------------------------------------------------------------------------------
+
+$(KERNEL) &: kconfig/kernel.sh kconfig/check.sh kconfig/base.config kconfig/$(ARCH).config kconfig/required \
+		kconfig/forbidden | packages
+	$(Q)KERNEL_SRC='$(KERNEL_SRC)' kconfig/kernel.sh $(ARCH) $(GUEST)
+
+IMAGE_INPUTS := $(shell find rootfs -type f)
+$(IMAGE) &: $(IMAGE_INPUTS) $(filter-out %/probe,$(GUEST_PROGRAMS)) $(SYSROOT)/.complete | packages
+	$(call say,IMAGE,$(GUEST)/rootfs.erofs)
+	$(Q)rootfs/image.sh $(ARCH) $(SYSROOT) $(GUEST)
+
+# --- tests and measurements ------------------------------------------------------------------------------------------
+
+TEST_RUN := CODEV_BUILD=$(B) CODEV_ARCH=$(ARCH) FUZZ_SECONDS=$(FUZZ_SECONDS) test/run
+
+unit: $(UNIT_PROGRAMS)
+	$(Q)$(TEST_RUN) $(if $(SAN),san-)unit
+system: all
+	$(Q)$(TEST_RUN) $(if $(SAN),san-)system
+qemu: all
+	$(Q)$(TEST_RUN) qemu
+fuzz: fuzz-targets
+	$(Q)$(TEST_RUN) fuzz
+test: all $(UNIT_PROGRAMS) fuzz-targets
+	$(Q)$(MAKE) --no-print-directory SAN=1 host sanitized-tests
+	$(Q)$(TEST_RUN) unit san-unit system san-system fuzz qemu
+
+.PHONY: sanitized-tests
+sanitized-tests: $(UNIT_PROGRAMS)
+
+lint: | packages
+	$(Q)test/lint
+
+run: all
+	$(Q)qemu-harness/tour/run --arch $(ARCH)
+bench bench-boot: all
+	$(Q)test/bench/run $(@:bench-%=%)
+
+clean:
+	rm -rf $(B)
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
