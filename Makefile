@@ -30,6 +30,9 @@ BIN := $(VARIANT)/bin
 GUEST := $(B)/guest/$(ARCH)
 SYSROOT := $(B)/sysroot/$(ARCH)
 HOST_SYSROOT := $(B)/sysroot/$(HOST_ARCH)
+HOST_OBJ := $(B)/obj/$(if $(SAN),san,host)
+GUEST_OBJ := $(B)/obj/$(ARCH)
+FUZZ_OBJ := $(B)/obj/fuzz
 export SOURCE_DATE_EPOCH ?= 1790000000
 
 Q := $(if $(V),,@)
@@ -79,7 +82,7 @@ GUEST_CFLAGS := $(CFLAGS_ALL) -Os -fPIE $(HARDEN) -fno-asynchronous-unwind-table
 	$(if $(filter aarch64,$(ARCH)),-mno-outline-atomics -mbranch-protection=standard,-fcf-protection=full)
 GUEST_LDFLAGS := $(LDFLAGS_ALL) -nostdlib -static-pie -Wl,--build-id=none $(MUSL)/rcrt1.o $(MUSL)/crti.o
 GUEST_LIBS := -L$(SYSROOT)/usr/lib/$(ARCH)-linux-gnu -L$(MUSL) \
-	-Wl,--start-group -lbearssl -lmnl -lc -lgcc -Wl,--end-group $(MUSL)/crtn.o
+	-Wl,--start-group $(GUEST_OBJ)/libcommon.a -lbearssl -lmnl -lc -lgcc -Wl,--end-group $(MUSL)/crtn.o
 GUEST_MAX_BYTES := 163840
 
 FUZZ_CC ?= clang
@@ -88,10 +91,6 @@ FUZZ_CFLAGS := $(CFLAGS_ALL) -O1 -fsanitize=fuzzer-no-link,address,undefined -fn
 FUZZ_LDFLAGS := -fsanitize=fuzzer,address,undefined
 
 # --- what there is to build ------------------------------------------------------------------------------------------
-
-HOST_OBJ := $(B)/obj/$(if $(SAN),san,host)
-GUEST_OBJ := $(B)/obj/$(ARCH)
-FUZZ_OBJ := $(B)/obj/fuzz
 
 host_objects = $(patsubst %.c,$(HOST_OBJ)/%.o,$(filter %.c,$(1)))
 guest_objects = $(patsubst %.c,$(GUEST_OBJ)/%.o,$(filter %.c,$(1)))
@@ -185,7 +184,7 @@ $(eval $(call host_program,$(BIN)/codev-agent,$(AGENT_SRCS) $(AGENT_MAIN)))
 define guest_program
 $(GUEST_OBJ)/$(1): $(call guest_objects,$(2)) $(GUEST_OBJ)/libcommon.a
 	$$(call say,LD,$$@)
-	$$(Q)$$(GUEST_CC) $$(GUEST_CFLAGS) $$(GUEST_LDFLAGS) -o $$@ $$^ $$(GUEST_LIBS)
+	$$(Q)$$(GUEST_CC) $$(GUEST_CFLAGS) $$(GUEST_LDFLAGS) -o $$@ $$(filter %.o,$$^) $$(GUEST_LIBS)
 
 $(GUEST)/$(1): $(GUEST_OBJ)/$(1)
 	$$(call say,STRIP,$$@)
