@@ -52,8 +52,16 @@ int endpoint_sockaddr(const struct endpoint *endpoint, struct sockaddr_storage *
  * negative errno with a reason. */
 int endpoint_listen(struct endpoint *endpoint, int backlog, struct failure *why);
 
-/* Starts a non-blocking connect. The descriptor (connected or in progress) or a negative errno. */
+/* Starts a non-blocking connect on a close-on-exec stream socket. The descriptor (connected or in progress) or a negative errno. */
 int endpoint_dial(const struct endpoint *endpoint);
+
+/* The IPv4 default gateway as a routing table in the form of /proc/net/route names it: that of the
+ * lowest metric. 0, or -ENETUNREACH when there is none. `address` is in network order. */
+int endpoint_default_gateway(const char *table, size_t length, uint8_t address[4]);
+
+/* Like endpoint_dial, but for ENDPOINT_TCP_GATEWAY reads the table from `route_fd`, an open
+ * /proc/net/route, from its start: for a process whose root is empty. */
+int endpoint_dial_by(const struct endpoint *endpoint, int route_fd);
 
 /* vsock only: SO_VM_SOCKETS_BUFFER_MAX_SIZE then _SIZE to 8 MiB, and a connect time-out of 250 ms
  * (net/vmw_vsock/af_vsock.c). Failures are ignored: an older kernel has smaller buffers. */

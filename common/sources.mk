@@ -1,0 +1,19 @@
+# What every program may use; the linker leaves out what one does not.
+COMMON_SRCS := \
+    common/encoding.c \
+    common/endpoint.c \
+    common/endpoint_socket.c \
+    common/escape.c \
+    common/failure.c \
+    common/io.c \
+    common/json.c \
+    common/json_grammar.c \
+    common/json_string.c \
+    common/json_writer.c \
+    common/line_buffer.c \
+    common/preface.c \
+    common/secret.c \
+    common/utf8.c
+
+# Guest programs only: what archives built for glibc expect of it and musl lacks.
+COMMON_GUEST_SRCS := common/fortify_shim.c
