@@ -224,7 +224,7 @@ $(KERNEL) &: kconfig/kernel.sh kconfig/check.sh kconfig/base.config kconfig/$(AR
 IMAGE_INPUTS := $(shell find rootfs -type f)
 $(IMAGE) &: $(IMAGE_INPUTS) $(filter-out %/probe,$(GUEST_PROGRAMS)) $(SYSROOT)/.complete | packages
 	$(call say,IMAGE,$(GUEST)/rootfs.erofs)
-	$(Q)rootfs/image.sh $(ARCH) $(SYSROOT) $(GUEST)
+	$(Q)rootfs/image.py $(if $(and $(INIT_MAIN),$(AGENT_MAIN)),,--allow-missing) $(ARCH) $(SYSROOT) $(GUEST)
 
 # --- tests and measurements ------------------------------------------------------------------------------------------
 
