@@ -1,0 +1,45 @@
+/* Where a redirect points, seen from inside (design, section 8, "redirects").
+ *
+ * The broker follows no redirect. A Location that lies under a rule becomes GUEST-URL/NAME/..., so that
+ * the client inside can follow it through that rule; one that points anywhere else becomes
+ * GUEST-URL/_undeclared/HOST, which is answered with the name of the rule that is missing. The gateway is
+ * never such a target: no upstream may send a client to the place that carries the credential, nor may
+ * the gateway send it to itself.
+ *
+ * The value is resolved against the address that was asked (RFC 3986 section 5), so relative ones are
+ * judged like absolute ones; then parts are compared, never text: scheme, host without case, effective
+ * port, and a path prefix that ends at a segment boundary. Of several rules the longest prefix wins, then
+ * the rule the request itself used, then the file's order.
+ */
+#ifndef HOST_BROKER_LOCATION_H
+#define HOST_BROKER_LOCATION_H
+
+#include <stddef.h>
+
+#include "host-broker/rules.h"
+#include "host-broker/slice.h"
+#include "host-broker/upstream_url.h"
+
+#define LOCATION_MAX 16384 /* longer values are dropped */
+
+struct location_context {
+    const char *guest_url;             /* without a trailing slash */
+    const struct rules *rules;
+    const struct rule *rule;           /* the request's own, NULL for the gateway */
+    const struct upstream_url *origin; /* where the request went */
+    struct slice path;                 /* its path there, with query (target_join's result) */
+};
+
+/* Writes the value to pass on, with a NUL, and returns its length; 0 when it stays as it is (it is no
+ * http or https reference, so nothing inside can follow it anyway); -ENOSPC or -EMSGSIZE when it is too
+ * long: the field is then dropped. */
+int location_rewrite(char *out, size_t size, struct slice location,
+                     const struct location_context *context);
+
+/* The rule under which an http or https URL lies, or NULL; *rest is then what follows the rule's prefix
+ * in the URL's path (empty or with a leading slash). `url` has been normalised by the caller. */
+const struct rule *location_find_rule(const struct rules *rules, const struct rule *preferred,
+                                      const struct upstream_url *origin, struct slice path,
+                                      struct slice *rest);
+
+#endif
