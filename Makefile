@@ -10,6 +10,7 @@ ARCH ?= x86_64
 HOST_ARCH := $(shell uname -m)
 FUZZ_SECONDS ?= 10
 SAN ?=
+T ?=
 V ?=
 
 MAKEFLAGS += --no-builtin-rules --no-builtin-variables
@@ -228,17 +229,19 @@ $(IMAGE) &: $(IMAGE_INPUTS) $(filter-out %/probe,$(GUEST_PROGRAMS)) $(SYSROOT)/.
 
 # --- tests and measurements ------------------------------------------------------------------------------------------
 
-TEST_RUN := CODEV_BUILD=$(B) CODEV_ARCH=$(ARCH) FUZZ_SECONDS=$(FUZZ_SECONDS) test/run
+TEST_RUN := CODEV_BUILD=$(B) CODEV_ARCH=$(ARCH) FUZZ_SECONDS=$(FUZZ_SECONDS) UNIT_TESTS='$(strip $(UNIT_TESTS))' \
+	FUZZ_TARGETS='$(strip $(FUZZ_TARGETS))' test/run $(if $(T),-k '$(T)')
 
-unit: $(UNIT_PROGRAMS)
+# T=NAME runs one test; only what it needs is built.
+unit: $(if $(T),$(VARIANT)/unit/test_$(T),$(UNIT_PROGRAMS))
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)unit
-system: all
+system: host programs tools
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)system
 qemu: all
 	$(Q)$(TEST_RUN) qemu
-fuzz: fuzz-targets
+fuzz: $(if $(T),$(B)/fuzz/fuzz_$(T),$(FUZZ_PROGRAMS))
 	$(Q)$(TEST_RUN) fuzz
-test: all $(UNIT_PROGRAMS) fuzz-targets
+test: all $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 host sanitized-tests
 	$(Q)$(TEST_RUN) unit san-unit system san-system fuzz qemu
 
