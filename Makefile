@@ -108,7 +108,7 @@ KERNEL := $(if $(filter x86_64,$(ARCH)),$(GUEST)/vmlinux $(GUEST)/vmlinuz,$(GUES
 IMAGE := $(GUEST)/rootfs.erofs $(GUEST)/rootfs.tar
 TOOLS := $(B)/tools/.complete
 
-.PHONY: all host guest programs kernel image tools packages unit system qemu fuzz fuzz-targets test lint run bench \
+.PHONY: all host guest programs kernel image tools packages unit system qemu fuzz fuzz-targets test lint format run bench \
 	bench-boot clean help FORCE
 
 all: host guest tools
@@ -248,8 +248,15 @@ test: all $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
 .PHONY: sanitized-tests
 sanitized-tests: $(UNIT_PROGRAMS)
 
-lint: | packages
-	$(Q)test/lint
+ALL_SOURCES = $(COMMON_SRCS) $(COMMON_GUEST_SRCS) $(NFT_SRCS) $(INIT_SRCS) $(INIT_MAIN) $(AGENT_SRCS) $(AGENT_MAIN) \
+	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(PROBE_SRCS) $(PROBE_MAIN) \
+	$(foreach test,$(UNIT_TESTS),$(unit_$(test)_SRCS)) $(foreach target,$(FUZZ_TARGETS),$(fuzz_$(target)_SRCS))
+
+# T=CHECK runs one check.
+lint: $(HOST_SYSROOT)/.complete | packages
+	$(Q)LINT_SOURCES='$(sort $(ALL_SOURCES))' LINT_FLAGS='$(HOST_CPPFLAGS) -std=gnu11' test/lint $(T)
+format: | packages
+	$(Q)git ls-files '*.c' '*.h' | xargs clang-format -i
 
 run: all
 	$(Q)qemu-harness/tour/run --arch $(ARCH)
