@@ -261,7 +261,7 @@ format: | packages
 run: all
 	$(Q)qemu-harness/tour/run --arch $(ARCH)
 bench bench-boot: all
-	$(Q)test/bench/run $(@:bench-%=%)
+	$(Q)test/bench/run $(patsubst bench-%,%,$(filter-out bench,$@))
 
 clean:
 	rm -rf $(B)
