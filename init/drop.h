@@ -27,8 +27,8 @@ struct drop_plan {
  * directory is / afterwards. */
 int drop_to_account(const struct drop_plan *plan, struct failure *why);
 
-/* The seccomp deny list, built for this architecture; exposed for tests. */
-struct sock_fprog;
-int seccomp_server_filter(struct sock_fprog *out, bool user_namespaces);
+/* The last step alone: 0 when this process is the account and nothing else by /proc/self/status as read from
+ * `status_fd`, and no way back to root works. For the self-test, which proves it once more. */
+int drop_verify(const struct drop_plan *plan, int status_fd, struct failure *why);
 
 #endif

@@ -1,0 +1,119 @@
+/* Stage `cgroups`: two groups beside each other below /codev/ID, one for what the user runs and one for the
+ * relay, so that limits and cgroup.kill of the first leave the second alone. init itself stays in the root group,
+ * which may hold processes and still pass controllers on. All files belong to root: the account can read its
+ * limits and change none.
+ */
+#include "init/cgroups.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/cleanup.h"
+#include "common/io.h"
+
+#define CGROUP_ROOT "/sys/fs/cgroup"
+#define CGROUP_CONTROLLERS "+pids +memory"
+
+/* The relay's own: one process, and buffers for RELAY_CONNECTIONS_MAX connections with the kernel's share. */
+#define RELAY_PIDS_MAX 8
+#define RELAY_MEMORY_MIB 256
+
+/* Makes (or finds) a group below `parent` and opens it. */
+static int group_open(int parent, const char *name, struct failure *why)
+{
+    if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+        return failure_errno(why, errno, "make the cgroup %s", name);
+    int group = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return group < 0 ? failure_errno(why, errno, "open the cgroup %s", name) : group;
+}
+
+static int group_pass_controllers(int group, const char *name, struct failure *why)
+{
+    int result = io_write_file(group, "cgroup.subtree_control", O_WRONLY, 0, CGROUP_CONTROLLERS);
+    return result < 0 ? failure_errno(why, -result, "pass pids and memory on below cgroup %s", name)
+                      : 0;
+}
+
+static int group_limit(int group, const char *file, int64_t value, struct failure *why)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), value > 0 ? "%" PRId64 : "max", value);
+    int result = io_write_file(group, file, O_WRONLY, 0, text);
+    return result < 0 ? failure_errno(why, -result, "set %s to %s", file, text) : 0;
+}
+
+/* 0 stands for no limit. Swap would only make the memory limit mean something else; not every kernel has it. */
+static int group_limit_all(int group, int64_t pids, int64_t memory_mib, struct failure *why)
+{
+    int result = group_limit(group, "pids.max", pids, why);
+
+    if (result == 0)
+        result = group_limit(group, "memory.max", memory_mib * 1024 * 1024, why);
+    if (result == 0 && memory_mib > 0)
+        (void)io_write_file(group, "memory.swap.max", O_WRONLY, 0, "0");
+    return result;
+}
+
+int cgroups_create(struct cgroups *groups, const struct boot_config *config, struct failure *why)
+{
+    groups->server_fd = groups->relay_fd = -1;
+
+    CLEANUP_FD int root = open(CGROUP_ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return failure_errno(why, errno, "open " CGROUP_ROOT);
+    int result = group_pass_controllers(root, "/", why);
+    if (result < 0)
+        return result;
+    CLEANUP_FD int codev = group_open(root, "codev", why);
+    if (codev < 0)
+        return codev;
+    result = group_pass_controllers(codev, "codev", why);
+    if (result < 0)
+        return result;
+    CLEANUP_FD int own = group_open(codev, config->id, why);
+    if (own < 0)
+        return own;
+    result = group_pass_controllers(own, config->id, why);
+    if (result < 0)
+        return result;
+
+    CLEANUP_FD int server = group_open(own, "server", why);
+    if (server < 0)
+        return server;
+    CLEANUP_FD int relay = group_open(own, "relay", why);
+    if (relay < 0)
+        return relay;
+    result = group_limit_all(server, config->limit_pids, config->limit_memory_mib, why);
+    if (result == 0)
+        result = group_limit_all(relay, RELAY_PIDS_MAX, RELAY_MEMORY_MIB, why);
+    if (result < 0)
+        return result;
+    groups->server_fd = fd_steal(&server);
+    groups->relay_fd = fd_steal(&relay);
+    return 0;
+}
+
+int cgroup_enter(int group_fd, struct failure *why)
+{
+    int result = io_write_file(group_fd, "cgroup.procs", O_WRONLY, 0, "0");
+    return result < 0 ? failure_errno(why, -result, "enter the cgroup") : 0;
+}
+
+int cgroup_kill(int group_fd)
+{
+    return io_write_file(group_fd, "cgroup.kill", O_WRONLY, 0, "1");
+}
+
+bool cgroup_populated(int group_fd)
+{
+    char events[256];
+
+    if (io_read_file(group_fd, "cgroup.events", 0, events, sizeof(events)) < 0)
+        return false;
+    return strstr(events, "populated 1") != NULL;
+}

@@ -1,0 +1,12 @@
+/* A root directory in which there is nothing. */
+#ifndef INIT_EMPTY_ROOT_H
+#define INIT_EMPTY_ROOT_H
+
+#include "common/failure.h"
+
+/* Gives the calling process a mount namespace of its own whose only mount is an empty, read-only tmpfs, and
+ * makes it the root and working directory. What it holds open stays usable (a program is executed from its
+ * descriptor afterwards). Needs CAP_SYS_ADMIN. 0 or a negative errno; after a failure the process must end. */
+int empty_root_enter(struct failure *why);
+
+#endif
