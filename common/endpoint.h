@@ -28,9 +28,9 @@ enum endpoint_kind {
 
 struct endpoint {
     enum endpoint_kind kind;
-    uint32_t cid;               /* ENDPOINT_VSOCK; VMADDR_CID_ANY where only a port was given */
-    uint32_t port;              /* vsock and TCP; 0: a free one, where one listens */
-    uint8_t address[16];        /* TCP4 (first 4 bytes), TCP6 */
+    uint32_t cid;                 /* ENDPOINT_VSOCK; VMADDR_CID_ANY where only a port was given */
+    uint32_t port;                /* vsock and TCP; 0: a free one, where one listens */
+    uint8_t address[16];          /* TCP4 (first 4 bytes), TCP6 */
     char path[ENDPOINT_PATH_MAX]; /* ENDPOINT_UNIX, NUL-terminated */
 };
 

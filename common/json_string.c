@@ -30,7 +30,8 @@ static uint32_t read_unicode_escape(const char *text, size_t end, size_t *at)
 {
     uint32_t code = read_hex4(text + *at + 2);
     *at += 6;
-    if (code < 0xd800 || code > 0xdbff || end - *at < 6 || text[*at] != '\\' || text[*at + 1] != 'u')
+    if (code < 0xd800 || code > 0xdbff || end - *at < 6 || text[*at] != '\\' ||
+        text[*at + 1] != 'u')
         return code;
     uint32_t low = read_hex4(text + *at + 2);
     if (low < 0xdc00 || low > 0xdfff)

@@ -94,8 +94,8 @@ void json_write_bytes(struct json_writer *writer, const char *value, size_t leng
         uint32_t code;
         char escape[8];
         size_t taken = utf8_decode(value + i, length - i, &code);
-        size_t escaped = taken > 0 ? escape_character(escape, code)
-                                   : utf8_encode(escape, UTF8_REPLACEMENT);
+        size_t escaped =
+            taken > 0 ? escape_character(escape, code) : utf8_encode(escape, UTF8_REPLACEMENT);
         taken = taken > 0 ? taken : 1;
         if (escaped > 0) {
             append(writer, value + plain, i - plain);

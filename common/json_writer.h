@@ -27,7 +27,8 @@ void json_write_name(struct json_writer *writer, const char *name);
 void json_write_string(struct json_writer *writer, const char *value);
 void json_write_bytes(struct json_writer *writer, const char *value, size_t length);
 void json_write_int(struct json_writer *writer, int64_t value);
-void json_write_ms(struct json_writer *writer, int64_t nanoseconds); /* as milliseconds, 1 decimal */
+void json_write_ms(struct json_writer *writer,
+                   int64_t nanoseconds); /* as milliseconds, 1 decimal */
 void json_write_bool(struct json_writer *writer, bool value);
 void json_write_null(struct json_writer *writer);
 void json_write_base64(struct json_writer *writer, const void *data, size_t length);

@@ -12,7 +12,7 @@
 
 #include "common/secret.h"
 
-#define PREFACE_BROKER_LENGTH (8 + SECRET_HEX_LENGTH + 2) /* "CODEV/1 " token "\r\n" */
+#define PREFACE_BROKER_LENGTH (8 + SECRET_HEX_LENGTH + 2)  /* "CODEV/1 " token "\r\n" */
 #define PREFACE_WAY_IN_LENGTH (11 + SECRET_HEX_LENGTH + 1) /* "CODEV-IN 1 " secret "\n" */
 #define PREFACE_WAY_IN_ANSWER "OK\n"
 #define PREFACE_TIMEOUT_MS 5000

@@ -24,21 +24,21 @@
 #define RELAY_CONNECTIONS_MAX 512
 
 enum relay_role {
-    RELAY_TO_BROKER,  /* says the preface; a client's end of sending means that it has left; canned 502
+    RELAY_TO_BROKER, /* says the preface; a client's end of sending means that it has left; canned 502
                        * while the broker cannot be reached */
-    RELAY_TO_SERVER,  /* demands the way-in secret, then dials the server, then answers OK\n */
-    RELAY_PLAIN,      /* joins bytes only (WSL: the two agents) */
+    RELAY_TO_SERVER, /* demands the way-in secret, then dials the server, then answers OK\n */
+    RELAY_PLAIN,     /* joins bytes only (WSL: the two agents) */
     RELAY_ROLE_COUNT
 };
 
 struct relay_forward {
     int32_t listen_fd;
-    uint32_t role;                               /* enum relay_role */
-    uint32_t half_close;                         /* pass on the end of one side's sending */
+    uint32_t role;       /* enum relay_role */
+    uint32_t half_close; /* pass on the end of one side's sending */
     uint32_t dial_count;
-    struct endpoint dials[RELAY_DIALS_MAX];      /* tried in order; the one that worked is kept */
-    char secret[SECRET_HEX_LENGTH + 1];          /* token to say, or secret to demand; "" for none */
-    char pin[SECRET_HEX_LENGTH + 1];             /* TCP: hex of the pinned key's SHA-256; "" for none */
+    struct endpoint dials[RELAY_DIALS_MAX]; /* tried in order; the one that worked is kept */
+    char secret[SECRET_HEX_LENGTH + 1];     /* token to say, or secret to demand; "" for none */
+    char pin[SECRET_HEX_LENGTH + 1];        /* TCP: hex of the pinned key's SHA-256; "" for none */
 };
 
 struct relay_config {
