@@ -1,0 +1,333 @@
+/* The life of one connection: handlers of its events, each ending in a verdict or a mark. */
+#include "agent/connection.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "agent/canned.h"
+#include "agent/dial.h"
+#include "agent/relay.h"
+#include "common/cleanup.h"
+
+void connection_enter(struct relay *relay, struct connection *connection, enum connection_state state,
+                      int64_t deadline)
+{
+    if (connection->state == CONNECTION_DEMANDING)
+        relay->demanding--;
+    if (state == CONNECTION_DEMANDING)
+        relay->demanding++;
+    connection->state = state;
+    connection->deadline = deadline;
+    relay_schedule(relay, deadline);
+}
+
+void connection_rearm(struct relay *relay, struct connection *connection)
+{
+    if (connection->state == CONNECTION_CLOSING)
+        return; /* the sweep of this wake-up closes the descriptors, which takes them out of the set */
+    for (unsigned which = 0; which < 2; which++) {
+        struct side *side = &connection->sides[which];
+        uint32_t interest = connection_interest(connection, which);
+        if (side->fd >= 0 && interest != side->armed)
+            relay_watch(relay, side->fd, &side->armed, interest,
+                        REFERENCE(REFERENCE_SIDE, 2 * connection->index + which));
+    }
+}
+
+void connection_close(struct relay *relay, struct connection *connection)
+{
+    if (connection->state == CONNECTION_CLOSING)
+        return;
+    connection_enter(relay, connection, CONNECTION_CLOSING, NEVER);
+    connection->next = relay->marked;
+    relay->marked = connection->index;
+}
+
+void connection_break(struct relay *relay, struct connection *connection)
+{
+    connection->reset = true;
+    connection_close(relay, connection);
+}
+
+static void adopt(struct relay *relay, struct connection *connection, unsigned forward, int fd)
+{
+    const struct relay_forward *row = &relay->config.forwards[forward];
+    connection->forward = (uint8_t)forward;
+    connection->role = row->role;
+    connection->half_close = row->half_close;
+    connection->reset = false;
+    connection->sides[SIDE_CLIENT] = (struct side){.fd = fd};
+    connection->sides[SIDE_TARGET] = (struct side){.fd = -1};
+    connection->serial = ++relay->serial;
+    connection->demand_length = 0;
+}
+
+void connection_open(struct relay *relay, struct connection *connection, unsigned forward, int fd)
+{
+    adopt(relay, connection, forward, fd);
+    if (connection->role == RELAY_TO_SERVER)
+        connection_enter(relay, connection, CONNECTION_DEMANDING, relay->now + PREFACE_TIMEOUT_MS);
+    else
+        dial_begin(relay, connection);
+    connection_rearm(relay, connection);
+}
+
+/* Sends what is pending for a side. Its refusal to take more is no end yet: what it sent before may
+ * still wait to be read. */
+static void transmit_to(struct relay *relay, struct connection *connection, enum connection_side which)
+{
+    struct flow *flow = &connection->flows[other_side(which)];
+    struct side *side = &connection->sides[which];
+    if (flow->length == 0)
+        return;
+    ssize_t sent = side->refuses ? -EPIPE : flow_transmit(flow, side->fd);
+    if (sent > 0)
+        connection->moved = relay->now;
+    if (sent >= 0)
+        return;
+    flow_discard(flow);
+    side->refuses = true;
+    side->broken |= sent != -EPIPE;
+    side->gone |= side->ended;
+}
+
+/* True when the peer closed whole, not only its sending. TCP cannot tell and says false. */
+static bool takes_nothing(int fd)
+{
+    return send(fd, "", 0, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EPIPE;
+}
+
+/* Reads once from a side and hands the bytes on. */
+static void receive_from(struct relay *relay, struct connection *connection, enum connection_side which)
+{
+    struct side *side = &connection->sides[which];
+    ssize_t received = flow_receive(&connection->flows[which], side->fd);
+    if (received == -EAGAIN)
+        return;
+    if (received > 0) {
+        connection->moved = relay->now;
+        transmit_to(relay, connection, other_side(which));
+        return;
+    }
+    side->ended = side->leaving = true;
+    side->broken |= received < 0;
+    side->gone = side->broken || side->refuses || takes_nothing(side->fd);
+    connection->moved = relay->now;
+}
+
+static void linger(struct relay *relay, struct connection *connection)
+{
+    struct side *target = &connection->sides[SIDE_TARGET];
+    fd_close(&target->fd);
+    target->armed = 0;
+    connection_enter(relay, connection, CONNECTION_LINGERING, relay->now + LINGER_MS);
+    if (connection->flows[SIDE_TARGET].length == 0)
+        shutdown(connection->sides[SIDE_CLIENT].fd, SHUT_WR);
+}
+
+void connection_apologise(struct relay *relay, struct connection *connection, const char *reason)
+{
+    char answer[CANNED_MAX];
+    size_t length = canned_unreachable(answer, reason);
+    flow_discard(&connection->flows[SIDE_TARGET]);
+    flow_put(&connection->flows[SIDE_TARGET], answer, length);
+    transmit_to(relay, connection, SIDE_CLIENT);
+    linger(relay, connection);
+}
+
+void connection_refuse(struct relay *relay, struct connection *connection, unsigned forward, int fd)
+{
+    adopt(relay, connection, forward, fd);
+    char answer[CANNED_MAX];
+    size_t length = canned_full(answer);
+    /* It fits into the buffer of a fresh socket; should it not, the client sees a plain close. */
+    send(fd, answer, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    linger(relay, connection);
+    connection_rearm(relay, connection);
+}
+
+static void pass_end_to(struct connection *connection, enum connection_side which)
+{
+    connection->sides[which].told = true;
+    shutdown(connection->sides[which].fd, SHUT_WR);
+}
+
+/* Does what the rules say, until they say that nothing is to be done. */
+static void settle(struct relay *relay, struct connection *connection)
+{
+    while (connection->state == CONNECTION_JOINED) {
+        switch (connection_judge(connection)) {
+        case VERDICT_KEEP: {
+            int64_t limit = connection_end_limit(connection);
+            connection->deadline = limit == NEVER ? NEVER : connection->moved + limit;
+            relay_schedule(relay, connection->deadline);
+            return;
+        }
+        case VERDICT_PASS_END_TO_CLIENT:
+            pass_end_to(connection, SIDE_CLIENT);
+            break;
+        case VERDICT_PASS_END_TO_TARGET:
+            pass_end_to(connection, SIDE_TARGET);
+            break;
+        case VERDICT_CLOSE:
+            connection_close(relay, connection);
+            return;
+        case VERDICT_BREAK:
+            connection_break(relay, connection);
+            return;
+        case VERDICT_LINGER:
+            linger(relay, connection);
+            return;
+        case VERDICT_APOLOGISE:
+            relay->preferred[connection->forward]++; /* the next client starts with another address */
+            connection_apologise(relay, connection, "it closed the connection without an answer");
+            return;
+        case VERDICT_COUNT:
+            return;
+        }
+    }
+}
+
+void connection_join(struct relay *relay, struct connection *connection)
+{
+    char preface[PREFACE_BROKER_LENGTH];
+    const char *secret = relay->config.forwards[connection->forward].secret;
+    switch (connection->role) {
+    case RELAY_TO_BROKER:
+        if (secret[0]) {
+            preface_write_broker(preface, secret);
+            flow_put(&connection->flows[SIDE_CLIENT], preface, sizeof(preface));
+            secret_wipe(preface, sizeof(preface));
+        }
+        break;
+    case RELAY_TO_SERVER:
+        flow_put(&connection->flows[SIDE_TARGET], PREFACE_WAY_IN_ANSWER, strlen(PREFACE_WAY_IN_ANSWER));
+        break;
+    case RELAY_PLAIN:
+    case RELAY_ROLE_COUNT:
+        break;
+    }
+    connection_enter(relay, connection, CONNECTION_JOINED, NEVER);
+    connection->moved = relay->now;
+    transmit_to(relay, connection, SIDE_CLIENT);
+    transmit_to(relay, connection, SIDE_TARGET);
+    settle(relay, connection);
+}
+
+/* Reads exactly up to the end of the secret: what follows belongs to the server. */
+static void demand_secret(struct relay *relay, struct connection *connection)
+{
+    char *have = connection->demand;
+    ssize_t received = recv(connection->sides[SIDE_CLIENT].fd, have + connection->demand_length,
+                            sizeof(connection->demand) - connection->demand_length, MSG_DONTWAIT);
+    if (received < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (received <= 0) {
+        connection_close(relay, connection);
+        return;
+    }
+    connection->demand_length += (uint8_t)received;
+    enum preface_result result = preface_check_way_in(
+        have, connection->demand_length, relay->config.forwards[connection->forward].secret);
+    if (result == PREFACE_MORE)
+        return;
+    secret_wipe(have, sizeof(connection->demand));
+    if (result == PREFACE_RIGHT)
+        dial_begin(relay, connection);
+    else
+        connection_close(relay, connection);
+}
+
+static void event_dialling(struct relay *relay, struct connection *connection, enum connection_side which)
+{
+    if (which == SIDE_TARGET) {
+        dial_event(relay, connection);
+        return;
+    }
+    /* The client ended its sending, or is gone. Only for the broker does that mean that nobody waits. */
+    connection->sides[SIDE_CLIENT].leaving = true;
+    if (connection->role == RELAY_TO_BROKER)
+        connection_close(relay, connection);
+}
+
+static void event_joined(struct relay *relay, struct connection *connection, enum connection_side which,
+                         uint32_t events)
+{
+    struct side *side = &connection->sides[which];
+    uint32_t wanted = side->armed;
+    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+        side->leaving = true;
+    if (side->ended && (events & (EPOLLHUP | EPOLLERR)))
+        side->gone = true;
+    bool cancelled = connection->role == RELAY_TO_BROKER && which == SIDE_CLIENT && side->leaving;
+    if (!cancelled) {
+        if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) && (wanted & EPOLLOUT))
+            transmit_to(relay, connection, which);
+        if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && (wanted & EPOLLIN))
+            receive_from(relay, connection, which);
+    }
+    settle(relay, connection);
+}
+
+static void event_lingering(struct relay *relay, struct connection *connection, uint32_t events)
+{
+    static char scrap[16 * 1024];
+    int fd = connection->sides[SIDE_CLIENT].fd;
+    if (events & EPOLLOUT && connection->flows[SIDE_TARGET].length > 0) {
+        transmit_to(relay, connection, SIDE_CLIENT);
+        if (connection->flows[SIDE_TARGET].length == 0)
+            shutdown(fd, SHUT_WR);
+    }
+    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+        ssize_t received = recv(fd, scrap, sizeof(scrap), MSG_DONTWAIT);
+        if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR))
+            connection_close(relay, connection);
+    }
+}
+
+void connection_event(struct relay *relay, struct connection *connection, enum connection_side which,
+                      uint32_t events)
+{
+    switch (connection->state) {
+    case CONNECTION_FREE:
+    case CONNECTION_CLOSING:
+        return;
+    case CONNECTION_DEMANDING:
+        demand_secret(relay, connection);
+        break;
+    case CONNECTION_DIALLING:
+        event_dialling(relay, connection, which);
+        break;
+    case CONNECTION_JOINED:
+        event_joined(relay, connection, which, events);
+        break;
+    case CONNECTION_LINGERING:
+        if (which == SIDE_CLIENT)
+            event_lingering(relay, connection, events);
+        break;
+    case CONNECTION_STATE_COUNT:
+        return;
+    }
+    connection_rearm(relay, connection);
+}
+
+void connection_expired(struct relay *relay, struct connection *connection)
+{
+    switch (connection->state) {
+    case CONNECTION_FREE:
+    case CONNECTION_CLOSING:
+    case CONNECTION_STATE_COUNT:
+        return;
+    case CONNECTION_DIALLING:
+        dial_expired(relay, connection);
+        break;
+    case CONNECTION_DEMANDING:
+    case CONNECTION_JOINED: /* half open for too long */
+    case CONNECTION_LINGERING:
+        connection_close(relay, connection);
+        break;
+    }
+    connection_rearm(relay, connection);
+}

@@ -1,0 +1,146 @@
+/* One connection of the relay: two sockets, a ring of bytes each way, and a state.
+ *
+ *     client  the side that was accepted        target  the side that was dialled
+ *     flows[SIDE_CLIENT]  bytes from the client on their way to the target
+ *     flows[SIDE_TARGET]  bytes from the target on their way to the client
+ *
+ *     FREE -> DEMANDING -> DIALLING -> JOINED -> CLOSING -> FREE
+ *                             |           |         ^
+ *                             +---------> LINGERING +
+ *
+ * What a connection wants of its sockets, whether it has to end and how long it may be half open are
+ * pure functions of it (connection_rules.c). Handlers (connection.c, dial.c) move bytes and only mark
+ * a connection for its end; one sweep per wake-up frees, so an event that was fetched earlier never
+ * meets a slot in its next life.
+ */
+#ifndef AGENT_CONNECTION_H
+#define AGENT_CONNECTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/flow.h"
+#include "common/preface.h"
+#include "common/relay_config.h"
+
+#define NEVER INT64_MAX
+
+#define LINGER_MS 2000               /* for a client to read its last answer while it still sends */
+#define DIAL_ATTEMPT_MS 1000         /* one address; vsock has 250 ms of its own, in the kernel */
+#define DIAL_BACKOFF_MS 50           /* pause after all addresses failed, doubled each time */
+#define DIAL_BACKOFF_MAX_MS 400
+#define HALF_OPEN_QUIET_MS 60000     /* without a byte after one side's end, where it is not passed on */
+#define HALF_OPEN_PASSED_MS 300000   /* the same where it is: the other side knows and may be at work */
+#define HALF_OPEN_STALLED_MS 600000  /* bytes are pending for a side that reads nothing */
+#define SERVER_ENDED_QUIET_MS 1000   /* see connection_end_limit */
+
+enum connection_state {
+    CONNECTION_FREE,      /* on the free list; no descriptor, empty rings */
+    CONNECTION_DEMANDING, /* way in: accepted, its secret is being read, 5 s; nothing is dialled */
+    CONNECTION_DIALLING,  /* target.fd is connecting, or -1 in a pause between rounds; the client is not
+                           * read, only watched for leaving */
+    CONNECTION_JOINED,    /* bytes pass both ways */
+    CONNECTION_LINGERING, /* the target is closed; flows[SIDE_TARGET] holds the last bytes for the
+                           * client, whose own are read and thrown away, since closing a socket with
+                           * unread bytes sends a reset that destroys the answer on its way */
+    CONNECTION_CLOSING,   /* marked: nothing may be touched, the sweep closes and frees */
+    CONNECTION_STATE_COUNT
+};
+
+extern const char *const connection_state_names[CONNECTION_STATE_COUNT];
+
+enum connection_side { SIDE_CLIENT, SIDE_TARGET };
+
+static inline enum connection_side other_side(enum connection_side which)
+{
+    return which == SIDE_CLIENT ? SIDE_TARGET : SIDE_CLIENT;
+}
+
+struct side {
+    int fd;         /* -1: none */
+    uint32_t armed; /* what epoll watches for now; 0: the descriptor is not in the set */
+    bool leaving;   /* the peer ended its sending; bytes may still wait to be read */
+    bool ended;     /* its last byte was read */
+    bool broken;    /* it ended by an error */
+    bool refuses;   /* it takes no more bytes: what is for it is thrown away */
+    bool gone;      /* ended and takes nothing: the peer closed whole */
+    bool told;      /* the other side's end was passed on to it */
+};
+
+struct connection {
+    enum connection_state state;
+    uint16_t index, next; /* own place in the table; link of the free list or of the sweep's */
+    uint8_t forward;      /* row of the table of forwards */
+    enum relay_role role; /* copies of that row's */
+    bool half_close;
+    bool reset;           /* the sweep breaks both sides off instead of closing them */
+    struct side sides[2];
+    struct flow flows[2];
+    uint64_t serial;      /* orders connections by age */
+    int64_t deadline;     /* what happens then depends on the state; NEVER: nothing */
+    int64_t moved;        /* JOINED: when the last byte moved */
+    int64_t dial_until;   /* DIALLING: when to give up */
+    uint32_t dial_left;   /* addresses not yet tried in this round */
+    uint32_t dial_index;
+    int32_t dial_backoff; /* ms */
+    uint8_t demand_length;
+    char demand[PREFACE_WAY_IN_LENGTH];
+};
+
+/* What to watch a side for: EPOLLIN, EPOLLOUT, EPOLLRDHUP, or EPOLLHUP (which epoll reports anyway)
+ * for a side that is only watched for its end. 0: take the descriptor out of the set, or a hang-up
+ * that was dealt with would wake us for ever. */
+uint32_t connection_interest(const struct connection *connection, enum connection_side which);
+
+enum connection_verdict {
+    VERDICT_KEEP,
+    VERDICT_PASS_END_TO_CLIENT, /* shut down our sending to that side */
+    VERDICT_PASS_END_TO_TARGET,
+    VERDICT_CLOSE,              /* all is delivered, or nobody is left to deliver to */
+    VERDICT_BREAK,              /* the end was no clean one, and the other side must see that */
+    VERDICT_LINGER,             /* the broker closed: let the client read the rest */
+    VERDICT_APOLOGISE,          /* the broker went without a byte: a canned answer instead of silence */
+    VERDICT_COUNT
+};
+
+extern const char *const connection_verdict_names[VERDICT_COUNT];
+
+/* What has to happen to a joined connection after bytes moved or a side ended. */
+enum connection_verdict connection_judge(const struct connection *connection);
+
+/* For how many milliseconds without a byte a joined connection may go on; NEVER while both sides live. */
+int64_t connection_end_limit(const struct connection *connection);
+
+struct relay;
+
+/* Starts the life of an accepted socket in a free slot. */
+void connection_open(struct relay *relay, struct connection *connection, unsigned forward, int fd);
+
+/* One event of one side. */
+void connection_event(struct relay *relay, struct connection *connection, enum connection_side which,
+                      uint32_t events);
+
+/* Its deadline passed. */
+void connection_expired(struct relay *relay, struct connection *connection);
+
+/* The only setter of the state; arms nothing. `deadline` as in the struct. */
+void connection_enter(struct relay *relay, struct connection *connection, enum connection_state state,
+                      int64_t deadline);
+
+/* Makes epoll watch for connection_interest on both sides. */
+void connection_rearm(struct relay *relay, struct connection *connection);
+
+/* The target accepted: says what is to be said first and joins the two sides. */
+void connection_join(struct relay *relay, struct connection *connection);
+
+/* Ends with the canned 502; `reason` is a word to the user, without characters that JSON escapes. */
+void connection_apologise(struct relay *relay, struct connection *connection, const char *reason);
+
+/* The table is full: the canned 503 into an overflow slot. */
+void connection_refuse(struct relay *relay, struct connection *connection, unsigned forward, int fd);
+
+/* Marks for the sweep. */
+void connection_close(struct relay *relay, struct connection *connection);
+void connection_break(struct relay *relay, struct connection *connection);
+
+#endif

@@ -1,0 +1,136 @@
+/* The pure part of a connection: what it wants, when it has to end, how long it may be half open. */
+#include <assert.h>
+#include <sys/epoll.h>
+
+#include "agent/connection.h"
+#include "common/cleanup.h"
+
+const char *const connection_state_names[] = {
+    [CONNECTION_FREE] = "free",         [CONNECTION_DEMANDING] = "demanding",
+    [CONNECTION_DIALLING] = "dialling", [CONNECTION_JOINED] = "joined",
+    [CONNECTION_LINGERING] = "lingering", [CONNECTION_CLOSING] = "closing",
+};
+static_assert(ARRAY_LENGTH(connection_state_names) == CONNECTION_STATE_COUNT, "a name for each");
+
+const char *const connection_verdict_names[] = {
+    [VERDICT_KEEP] = "keep",
+    [VERDICT_PASS_END_TO_CLIENT] = "pass-end-to-client",
+    [VERDICT_PASS_END_TO_TARGET] = "pass-end-to-target",
+    [VERDICT_CLOSE] = "close",
+    [VERDICT_BREAK] = "break",
+    [VERDICT_LINGER] = "linger",
+    [VERDICT_APOLOGISE] = "apologise",
+};
+static_assert(ARRAY_LENGTH(connection_verdict_names) == VERDICT_COUNT, "a name for each");
+
+static uint32_t interest_joined(const struct connection *connection, enum connection_side which)
+{
+    const struct side *side = &connection->sides[which];
+    const struct side *other = &connection->sides[other_side(which)];
+    uint32_t interest = 0;
+    if (!side->ended && (flow_has_room(&connection->flows[which]) || other->refuses))
+        interest |= EPOLLIN;
+    if (connection->flows[other_side(which)].length > 0 && !side->refuses)
+        interest |= EPOLLOUT;
+    if (!side->leaving && !side->ended)
+        interest |= EPOLLRDHUP;
+    if (side->ended && !side->gone)
+        interest |= EPOLLHUP;
+    return interest;
+}
+
+uint32_t connection_interest(const struct connection *connection, enum connection_side which)
+{
+    const struct side *side = &connection->sides[which];
+    if (side->fd < 0)
+        return 0;
+    switch (connection->state) {
+    case CONNECTION_FREE:
+    case CONNECTION_CLOSING:
+        return 0;
+    case CONNECTION_DEMANDING:
+        return EPOLLIN;
+    case CONNECTION_DIALLING:
+        if (which == SIDE_TARGET)
+            return EPOLLOUT;
+        return side->leaving ? 0 : EPOLLRDHUP;
+    case CONNECTION_JOINED:
+        return interest_joined(connection, which);
+    case CONNECTION_LINGERING:
+        return EPOLLIN | (connection->flows[SIDE_TARGET].length > 0 ? EPOLLOUT : 0);
+    case CONNECTION_STATE_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* On the way to the broker the client's end of sending means that it left: the model must not go on
+ * generating for nobody. */
+static enum connection_verdict judge_to_broker(const struct connection *connection)
+{
+    const struct side *client = &connection->sides[SIDE_CLIENT];
+    const struct side *broker = &connection->sides[SIDE_TARGET];
+    if (client->ended || client->leaving)
+        return VERDICT_CLOSE;
+    if (!broker->ended || connection->flows[SIDE_TARGET].length > 0)
+        return VERDICT_KEEP;
+    if (connection->flows[SIDE_TARGET].received == 0)
+        return VERDICT_APOLOGISE;
+    return broker->broken ? VERDICT_BREAK : VERDICT_LINGER;
+}
+
+static enum connection_verdict judge_end_of(const struct connection *connection, enum connection_side which)
+{
+    const struct side *side = &connection->sides[which];
+    if (!side->ended || connection->flows[which].length > 0)
+        return VERDICT_KEEP;
+    if (side->broken)
+        return VERDICT_BREAK;
+    if (side->gone) /* where the client can be told apart from its connection, it may still be sending */
+        return which == SIDE_TARGET && connection->half_close ? VERDICT_LINGER : VERDICT_CLOSE;
+    if (connection->half_close && !connection->sides[other_side(which)].told)
+        return which == SIDE_CLIENT ? VERDICT_PASS_END_TO_TARGET : VERDICT_PASS_END_TO_CLIENT;
+    return VERDICT_KEEP;
+}
+
+static enum connection_verdict judge_both_ways(const struct connection *connection)
+{
+    enum connection_verdict verdict = judge_end_of(connection, SIDE_CLIENT);
+    if (verdict == VERDICT_KEEP)
+        verdict = judge_end_of(connection, SIDE_TARGET);
+    if (verdict != VERDICT_KEEP)
+        return verdict;
+    bool delivered = connection->flows[SIDE_CLIENT].length == 0 && connection->flows[SIDE_TARGET].length == 0;
+    bool ended = connection->sides[SIDE_CLIENT].ended && connection->sides[SIDE_TARGET].ended;
+    return ended && delivered ? VERDICT_CLOSE : VERDICT_KEEP;
+}
+
+enum connection_verdict connection_judge(const struct connection *connection)
+{
+    switch (connection->role) {
+    case RELAY_TO_BROKER:
+        return judge_to_broker(connection);
+    case RELAY_TO_SERVER:
+    case RELAY_PLAIN:
+        return judge_both_ways(connection);
+    case RELAY_ROLE_COUNT:
+        break;
+    }
+    return VERDICT_CLOSE;
+}
+
+/* Where an end is not passed on, a server's end is nearly always a whole close (TCP cannot tell), and
+ * its reader on the host learns of it only from ours. So after a second in which the host sent nothing
+ * either, that is it; a host that is still sending after its server's end goes on. */
+int64_t connection_end_limit(const struct connection *connection)
+{
+    const struct side *client = &connection->sides[SIDE_CLIENT];
+    const struct side *target = &connection->sides[SIDE_TARGET];
+    if (!client->ended && !client->leaving && !target->ended && !target->leaving)
+        return NEVER;
+    if (connection->flows[SIDE_CLIENT].length > 0 || connection->flows[SIDE_TARGET].length > 0)
+        return HALF_OPEN_STALLED_MS;
+    if (connection->half_close)
+        return HALF_OPEN_PASSED_MS;
+    return target->ended ? SERVER_ENDED_QUIET_MS : HALF_OPEN_QUIET_MS;
+}

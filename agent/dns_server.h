@@ -1,0 +1,49 @@
+/* The sockets of the DNS stub: UDP, and TCP with its two-byte length (RFC 1035 section 4.2.2).
+ *
+ * A TCP connection lives in one of DNS_STREAMS_MAX fixed slots, for DNS_STREAM_MS after its last
+ * question; a new one takes the place of the oldest. A message longer than DNS_STREAM_QUERY_MAX closes
+ * the connection: no question is that long. Answers are small and go straight to the socket; a client
+ * that does not read them is closed.
+ */
+#ifndef AGENT_DNS_SERVER_H
+#define AGENT_DNS_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/failure.h"
+#include "common/relay_config.h"
+
+#define DNS_STREAMS_MAX 8
+#define DNS_STREAM_QUERY_MAX 1232 /* as in the EDNS sizes that resolvers use */
+#define DNS_STREAM_MS 5000
+#define DNS_QUERIES_PER_WAKE 32
+
+struct dns_stream {
+    int fd; /* -1: free */
+    uint32_t armed;
+    int64_t deadline;
+    uint16_t length;
+    uint8_t bytes[2 + DNS_STREAM_QUERY_MAX];
+};
+
+struct relay;
+
+struct dns_server {
+    struct relay *relay;
+    unsigned count;
+    int fds[RELAY_DNS_MAX];
+    bool is_stream[RELAY_DNS_MAX];
+    struct dns_stream streams[DNS_STREAMS_MAX];
+    int64_t next_deadline; /* a lower bound */
+};
+
+/* Watches the configured sockets. 0 or a negative errno with a reason. */
+int dns_server_init(struct dns_server *server, struct relay *relay, const struct relay_config *config,
+                    struct failure *why);
+
+void dns_server_event(struct dns_server *server, unsigned index, int64_t now); /* of a configured socket */
+void dns_stream_event(struct dns_server *server, unsigned index, int64_t now); /* of a TCP connection */
+void dns_server_expire(struct dns_server *server, int64_t now);
+
+#endif

@@ -1,0 +1,77 @@
+/* codev-agent: the relay between a sandbox and its host. It looks at no byte of what it forwards.
+ *
+ * Started by codev-init with its table of forwards on descriptor 0 and its listeners inherited (see
+ * common/relay_config.h); no arguments. Ends with status 0 when descriptor 0 ends, with 78 (EX_CONFIG)
+ * and a line on standard error when the table cannot be served, with 71 (EX_OSERR) when the system
+ * fails it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "agent/config_check.h"
+#include "agent/confine.h"
+#include "agent/relay.h"
+#include "common/io.h"
+
+/* Two sockets a connection; listeners, the DNS stub, epoll and standard descriptors. */
+#define DESCRIPTORS_NEEDED (2 * RELAY_CONNECTIONS_MAX + OVERFLOW_MAX + DNS_STREAMS_MAX + 64)
+
+static struct relay relay; /* zero until relay_init: untouched slots cost no memory */
+
+static int complain(int status, const struct failure *why)
+{
+    char line[FAILURE_TEXT_MAX + 32];
+    int length = snprintf(line, sizeof(line), "codev-agent: %s\n", why->text);
+    ssize_t ignored = write(STDERR_FILENO, line, (size_t)length);
+    (void)ignored;
+    return status;
+}
+
+static int raise_descriptor_limit(struct failure *why)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return failure_errno(why, errno, "RLIMIT_NOFILE");
+    if (limit.rlim_cur >= DESCRIPTORS_NEEDED)
+        return 0;
+    if (limit.rlim_max < DESCRIPTORS_NEEDED)
+        return failure_set(why, EMFILE, "RLIMIT_NOFILE is at most %llu, %d connections need %d",
+                           (unsigned long long)limit.rlim_max, RELAY_CONNECTIONS_MAX, DESCRIPTORS_NEEDED);
+    limit.rlim_cur = DESCRIPTORS_NEEDED;
+    return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? failure_errno(why, errno, "RLIMIT_NOFILE") : 0;
+}
+
+static int read_config(struct relay_config *config, struct failure *why)
+{
+    ssize_t got = io_read_full(STDIN_FILENO, config, sizeof(*config));
+    if (got < 0)
+        return failure_errno(why, (int)-got, "read the configuration from descriptor 0");
+    if ((size_t)got < sizeof(*config))
+        return failure_set(why, EINVAL, "descriptor 0 ended after %zd of %zu bytes of configuration", got,
+                           sizeof(*config));
+    return config_check(config, why);
+}
+
+int main(void)
+{
+    struct failure why;
+    struct relay_config config;
+    signal(SIGPIPE, SIG_IGN);
+    if (confine_process(&why) < 0)
+        return complain(EX_OSERR, &why);
+    if (read_config(&config, &why) < 0)
+        return complain(EX_CONFIG, &why);
+    if (raise_descriptor_limit(&why) < 0 || relay_init(&relay, &config, STDIN_FILENO, &why) < 0)
+        return complain(EX_OSERR, &why);
+    secret_wipe(&config, sizeof(config));
+    if (confine_system_calls(&why) < 0)
+        return complain(EX_OSERR, &why);
+    if (relay_run(&relay, &why) < 0)
+        return complain(EX_OSERR, &why);
+    return EX_OK;
+}

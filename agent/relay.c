@@ -1,0 +1,284 @@
+/* The event loop: dispatch, accepting, new records, timers, the sweep. See relay.h. */
+#include "agent/relay.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/config_check.h"
+#include "common/cleanup.h"
+#include "common/io.h"
+
+#define EVENTS_PER_WAKE 128
+#define CONFIG_ENDED 1
+
+/* Page-aligned and never touched before a connection uses it: the kernel gives memory by the page. */
+static uint8_t buffers[RELAY_CONNECTIONS_MAX][2][FLOW_SIZE] __attribute__((aligned(4096)));
+
+void relay_schedule(struct relay *relay, int64_t deadline)
+{
+    if (deadline < relay->next_deadline)
+        relay->next_deadline = deadline;
+}
+
+void relay_watch(struct relay *relay, int fd, uint32_t *armed, uint32_t events, uint64_t reference)
+{
+    struct epoll_event event = {.events = events, .data.u64 = reference};
+    int operation = events == 0 ? EPOLL_CTL_DEL : *armed == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    if (epoll_ctl(relay->epoll, operation, fd, &event) == 0)
+        *armed = events;
+}
+
+static void slot_free(struct relay *relay, struct connection *connection)
+{
+    uint16_t *head = connection->index < RELAY_CONNECTIONS_MAX ? &relay->free_slots : &relay->free_overflow;
+    connection->state = CONNECTION_FREE;
+    connection->deadline = NEVER;
+    connection->next = *head;
+    *head = connection->index;
+}
+
+/* The free lists are stacks: the slot that was freed last, with warm pages, is used first. */
+static struct connection *slot_take(struct relay *relay, uint16_t *head)
+{
+    if (*head == NO_SLOT)
+        return NULL;
+    struct connection *connection = &relay->connections[*head];
+    *head = connection->next;
+    return connection;
+}
+
+static void listener_arm(struct relay *relay, unsigned index, bool on)
+{
+    struct listener *listener = &relay->listeners[index];
+    struct epoll_event event = {.events = on ? EPOLLIN : 0,
+                                .data.u64 = REFERENCE(REFERENCE_LISTENER, index)};
+    if (epoll_ctl(relay->epoll, EPOLL_CTL_MOD, relay->config.forwards[index].listen_fd, &event) == 0)
+        listener->armed = on;
+}
+
+static void drop_oldest_demanding(struct relay *relay)
+{
+    struct connection *oldest = NULL;
+    for (unsigned i = 0; i < RELAY_CONNECTIONS_MAX; i++) {
+        struct connection *connection = &relay->connections[i];
+        if (connection->state == CONNECTION_DEMANDING && (!oldest || connection->serial < oldest->serial))
+            oldest = connection;
+    }
+    if (oldest)
+        connection_close(relay, oldest);
+}
+
+static void client_accepted(struct relay *relay, unsigned forward, int fd)
+{
+    bool demanding = relay->config.forwards[forward].role == RELAY_TO_SERVER;
+    struct connection *connection;
+    if (demanding && relay->demanding >= DEMANDING_MAX)
+        drop_oldest_demanding(relay);
+    if ((connection = slot_take(relay, &relay->free_slots)))
+        connection_open(relay, connection, forward, fd);
+    else if (relay->config.forwards[forward].role == RELAY_TO_BROKER &&
+             (connection = slot_take(relay, &relay->free_overflow)))
+        connection_refuse(relay, connection, forward, fd);
+    else
+        close(fd);
+}
+
+/* With no slot left to say so, a client of the broker's forward waits in the backlog. */
+static bool must_wait(const struct relay *relay, unsigned forward)
+{
+    return relay->config.forwards[forward].role == RELAY_TO_BROKER && relay->free_slots == NO_SLOT &&
+           relay->free_overflow == NO_SLOT;
+}
+
+static void listener_event(struct relay *relay, unsigned index)
+{
+    for (unsigned accepts = 0; accepts < ACCEPTS_PER_WAKE; accepts++) {
+        if (must_wait(relay, index)) {
+            listener_arm(relay, index, false);
+            return;
+        }
+        int fd = accept4(relay->config.forwards[index].listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            client_accepted(relay, index, fd);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            listener_arm(relay, index, false);
+            relay->listeners[index].resume = relay->now + ACCEPT_PAUSE_MS;
+            relay_schedule(relay, relay->listeners[index].resume);
+            return;
+        }
+        if (errno == EAGAIN)
+            return;
+        /* Anything else concerns the one connection that was being accepted (accept(2)). */
+    }
+}
+
+/* 0, CONFIG_ENDED, or a negative errno. The pipe's other end is codev-init alone. */
+static int config_event(struct relay *relay, struct failure *why)
+{
+    ssize_t got = read(relay->config_fd, (char *)&relay->incoming + relay->incoming_length,
+                       sizeof(relay->incoming) - relay->incoming_length);
+    if (got < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : failure_errno(why, errno, "read the configuration pipe");
+    if (got == 0)
+        return CONFIG_ENDED;
+    relay->incoming_length += (size_t)got;
+    if (relay->incoming_length < sizeof(relay->incoming))
+        return 0;
+    relay->incoming_length = 0;
+    int result = config_replace(&relay->config, &relay->incoming, why);
+    secret_wipe(&relay->incoming, sizeof(relay->incoming));
+    memset(relay->preferred, 0, sizeof(relay->preferred));
+    return result < 0 ? failure_prefix(why, result, "new configuration") : 0;
+}
+
+static int dispatch(struct relay *relay, const struct epoll_event *event, struct failure *why)
+{
+    unsigned index = (uint32_t)event->data.u64;
+    switch ((enum reference_kind)(event->data.u64 >> 32)) {
+    case REFERENCE_CONFIG:
+        return config_event(relay, why);
+    case REFERENCE_LISTENER:
+        listener_event(relay, index);
+        break;
+    case REFERENCE_SIDE:
+        connection_event(relay, &relay->connections[index / 2], index % 2, event->events);
+        break;
+    case REFERENCE_DNS_SOCKET:
+        dns_server_event(&relay->dns, index, relay->now);
+        break;
+    case REFERENCE_DNS_STREAM:
+        dns_stream_event(&relay->dns, index, relay->now);
+        break;
+    case REFERENCE_KIND_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* Runs what is due and finds the next deadline anew: only a wake-up at a deadline looks at every slot. */
+static void run_timers(struct relay *relay)
+{
+    relay_schedule(relay, relay->dns.next_deadline);
+    if (relay->now < relay->next_deadline)
+        return;
+    relay->next_deadline = NEVER;
+    for (unsigned i = 0; i < SLOTS_MAX; i++) {
+        struct connection *connection = &relay->connections[i];
+        if (connection->deadline <= relay->now)
+            connection_expired(relay, connection);
+        relay_schedule(relay, connection->deadline);
+    }
+    for (unsigned i = 0; i < relay->config.forward_count; i++) {
+        if (relay->listeners[i].resume <= relay->now)
+            relay->listeners[i].resume = 0;
+        else
+            relay_schedule(relay, relay->listeners[i].resume);
+    }
+    dns_server_expire(&relay->dns, relay->now);
+    relay_schedule(relay, relay->dns.next_deadline);
+}
+
+static void side_close(struct side *side, bool reset)
+{
+    if (side->fd >= 0 && reset) {
+        struct linger linger = {.l_onoff = 1, .l_linger = 0}; /* TCP: a reset instead of a clean end */
+        setsockopt(side->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+    }
+    fd_close(&side->fd);
+    side->armed = 0;
+}
+
+static void sweep(struct relay *relay)
+{
+    while (relay->marked != NO_SLOT) {
+        struct connection *connection = &relay->connections[relay->marked];
+        relay->marked = connection->next;
+        for (unsigned which = 0; which < 2; which++) {
+            side_close(&connection->sides[which], connection->reset);
+            flow_reset(&connection->flows[which]);
+        }
+        slot_free(relay, connection);
+    }
+    for (unsigned i = 0; i < relay->config.forward_count; i++) {
+        if (!relay->listeners[i].armed && relay->listeners[i].resume == 0 && !must_wait(relay, i))
+            listener_arm(relay, i, true);
+    }
+}
+
+static int wait_timeout(const struct relay *relay)
+{
+    if (relay->next_deadline == NEVER)
+        return -1;
+    int64_t left = relay->next_deadline - io_monotonic_ns() / 1000000;
+    return left < 0 ? 0 : left > 60000 ? 60000 : (int)left + 1; /* + 1: never a moment too early */
+}
+
+int relay_run(struct relay *relay, struct failure *why)
+{
+    struct epoll_event events[EVENTS_PER_WAKE];
+    for (;;) {
+        int count = epoll_wait(relay->epoll, events, EVENTS_PER_WAKE, wait_timeout(relay));
+        if (count < 0 && errno != EINTR)
+            return failure_errno(why, errno, "epoll_wait");
+        relay->now = io_monotonic_ns() / 1000000;
+        for (int i = 0; i < count; i++) {
+            int result = dispatch(relay, &events[i], why);
+            if (result != 0)
+                return result < 0 ? result : 0;
+        }
+        run_timers(relay);
+        sweep(relay);
+    }
+}
+
+static int watch_listeners(struct relay *relay, struct failure *why)
+{
+    for (unsigned i = 0; i < relay->config.forward_count; i++) {
+        int fd = relay->config.forwards[i].listen_fd;
+        int on = 1;
+        uint32_t armed = 0;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* inherited by what is accepted */
+        relay_watch(relay, fd, &armed, EPOLLIN, REFERENCE(REFERENCE_LISTENER, i));
+        if (armed == 0)
+            return failure_errno(why, errno, "listener %d of forward %u", fd, i);
+        relay->listeners[i].armed = true;
+    }
+    return 0;
+}
+
+int relay_init(struct relay *relay, const struct relay_config *config, int config_fd, struct failure *why)
+{
+    relay->config = *config;
+    relay->config_fd = config_fd;
+    relay->next_deadline = NEVER;
+    relay->now = io_monotonic_ns() / 1000000;
+    relay->free_slots = relay->free_overflow = relay->marked = NO_SLOT;
+    for (unsigned i = SLOTS_MAX; i-- > 0;) {
+        struct connection *connection = &relay->connections[i];
+        connection->index = (uint16_t)i;
+        for (unsigned which = 0; which < 2; which++) {
+            connection->sides[which].fd = -1;
+            flow_init(&connection->flows[which], i < RELAY_CONNECTIONS_MAX ? buffers[i][which] : NULL);
+        }
+        slot_free(relay, connection);
+    }
+    relay->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (relay->epoll < 0)
+        return failure_errno(why, errno, "epoll_create1");
+    uint32_t armed = 0;
+    int result = io_set_nonblocking(config_fd);
+    if (result == 0)
+        relay_watch(relay, config_fd, &armed, EPOLLIN, REFERENCE(REFERENCE_CONFIG, 0));
+    if (armed == 0)
+        return failure_errno(why, result < 0 ? -result : errno, "watch the configuration pipe");
+    result = watch_listeners(relay, why);
+    return result < 0 ? result : dns_server_init(&relay->dns, relay, config, why);
+}
