@@ -14,7 +14,8 @@
 
 #include "host-broker/slice.h"
 
-#define RESPONSE_HEAD_MAX (128 * 1024) /* room for an upstream's head of 64 KiB with grown Locations */
+#define RESPONSE_HEAD_MAX                                                                          \
+    (128 * 1024) /* room for an upstream's head of 64 KiB with grown Locations */
 
 /* How the end of an answer is known (RFC 9112 section 6.3). */
 enum response_framing {
@@ -22,7 +23,7 @@ enum response_framing {
     RESPONSE_HEADERS, /* HEAD, 304: no content; Content-Length only tells what there would be */
     RESPONSE_LENGTH,
     RESPONSE_CHUNKED,
-    RESPONSE_CLOSE,   /* HTTP/1.0 and unknown length: the end of the connection */
+    RESPONSE_CLOSE, /* HTTP/1.0 and unknown length: the end of the connection */
     RESPONSE_FRAMING_COUNT
 };
 
@@ -55,6 +56,9 @@ void response_head_begin(struct response_head *head, char *buffer, size_t size, 
 /* Name and value must be valid (field_parse_line, or our own constants): CR, LF or NUL in them makes
  * the head overflow rather than split. */
 void response_head_field(struct response_head *head, struct slice name, struct slice value);
+
+/* Adds lines of our own, each with its CRLF. */
+void response_head_lines(struct response_head *head, const char *lines);
 
 /* Adds Content-Length, Transfer-Encoding and Connection as `facts` demand, and the empty line. Returns
  * the length of the head, or -ENOSPC when it did not fit. */

@@ -24,11 +24,12 @@
 
 enum target_fault {
     TARGET_FAULT_NONE,
-    TARGET_FAULT_METHOD,      /* CONNECT, TRACE, TRACK in any case */
-    TARGET_FAULT_ABSOLUTE,    /* absolute-form */
-    TARGET_FAULT_FORM,        /* asterisk-form (no route has it), authority-form, anything else */
-    TARGET_FAULT_CHARACTER,   /* a byte that cannot stand in a target */
-    TARGET_FAULT_ESCAPE,      /* a percent sign without two hexadecimal digits */
+    TARGET_FAULT_METHOD,    /* CONNECT, TRACE, TRACK in any case */
+    TARGET_FAULT_ABSOLUTE,  /* absolute-form */
+    TARGET_FAULT_ASTERISK,  /* asterisk-form: no route has it, 404 */
+    TARGET_FAULT_FORM,      /* authority-form, anything else */
+    TARGET_FAULT_CHARACTER, /* a byte that cannot stand in a target */
+    TARGET_FAULT_ESCAPE,    /* a percent sign without two hexadecimal digits */
     TARGET_FAULT_DOT_SEGMENT,
     TARGET_FAULT_COUNT
 };
