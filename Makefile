@@ -8,6 +8,7 @@
 
 ARCH ?= x86_64
 HOST_ARCH := $(shell uname -m)
+OTHER_ARCH := $(filter-out $(ARCH),x86_64 aarch64)
 FUZZ_SECONDS ?= 10
 SAN ?=
 T ?=
@@ -243,6 +244,7 @@ fuzz: $(if $(T),$(B)/fuzz/fuzz_$(T),$(FUZZ_PROGRAMS))
 	$(Q)$(TEST_RUN) fuzz
 test: all $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 host sanitized-tests
+	$(Q)$(MAKE) --no-print-directory ARCH=$(OTHER_ARCH) guest
 	$(Q)$(TEST_RUN) unit san-unit system san-system fuzz qemu
 
 .PHONY: sanitized-tests
