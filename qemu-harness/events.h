@@ -1,0 +1,36 @@
+/* --events FILE: what happens, as JSON lines for an app.
+ *
+ *     the guest's control events as they came, but for `output` (that is on standard output);
+ *     {"event":"way_in","path":"...","tcp":"127.0.0.1:PORT"}    where the way in is
+ *     {"event":"broker","line":{...}}                           a line of the broker, without its token
+ *     {"event":"broker_exit","reason":"exit status 0"}          it ended while the sandbox ran
+ *     {"event":"notice","text":"..."}                           what is told on standard error
+ *
+ * A guest cannot fill the disk with it: beyond a number of guest lines and bytes they are left out, and
+ * one notice says so.
+ */
+#ifndef QEMU_HARNESS_EVENTS_H
+#define QEMU_HARNESS_EVENTS_H
+
+#include <stddef.h>
+
+#include "common/failure.h"
+#include "common/json.h"
+
+#define EVENTS_GUEST_BYTES_MAX (16 * 1024 * 1024)
+
+struct events {
+    int fd; /* -1: nobody asked */
+    size_t guest_bytes;
+};
+
+int events_open(struct events *events, const char *file, struct failure *why);
+void events_close(struct events *events);
+
+/* One line that is JSON already. */
+void events_guest_line(struct events *events, const char *line, size_t length);
+void events_broker_line(struct events *events, const struct json *line);
+void events_way_in(struct events *events, const char *path, unsigned tcp_port);
+void events_text(struct events *events, const char *event, const char *name, const char *text);
+
+#endif
