@@ -21,8 +21,8 @@
 #define BODY_TRAILERS_MAX 16384   /* bytes of trailers in one body */
 
 enum body_framing {
-    BODY_NONE,    /* no content: neither Content-Length nor chunked */
-    BODY_LENGTH,  /* Content-Length, 0 included */
+    BODY_NONE,   /* no content: neither Content-Length nor chunked */
+    BODY_LENGTH, /* Content-Length, 0 included */
     BODY_CHUNKED,
     BODY_FRAMING_COUNT
 };
@@ -40,9 +40,9 @@ enum body_fault {
 extern const char *const body_fault_reasons[BODY_FAULT_COUNT]; /* words for a 400 */
 
 struct body_decoder {
-    int state;          /* private */
-    uint64_t remaining; /* bytes of content still to come in this chunk or body */
-    unsigned digits;    /* of the chunk size */
+    int state;                     /* private */
+    uint64_t remaining;            /* bytes of content still to come in this chunk or body */
+    unsigned digits;               /* of the chunk size */
     uint32_t extensions, trailers; /* bytes so far */
     enum body_fault fault;
 };

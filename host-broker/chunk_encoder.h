@@ -9,8 +9,8 @@
 
 #include "host-broker/field.h"
 
-#define CHUNK_HEAD_MAX 18 /* 16 digits and CRLF */
-#define CHUNK_TAIL "\r\n" /* behind the content of each chunk */
+#define CHUNK_HEAD_MAX 18      /* 16 digits and CRLF */
+#define CHUNK_TAIL "\r\n"      /* behind the content of each chunk */
 #define CHUNK_LAST "0\r\n\r\n" /* ends a body without trailers */
 
 /* Writes size and CRLF for `length` bytes of content, no NUL; returns the number of characters. The

@@ -15,11 +15,7 @@
 #include "host-broker/field.h"
 #include "host-broker/request_head.h"
 
-enum route_kind {
-    ROUTE_GATEWAY,
-    ROUTE_NAMED,
-    ROUTE_KIND_COUNT
-};
+enum route_kind { ROUTE_GATEWAY, ROUTE_NAMED, ROUTE_KIND_COUNT };
 
 extern const char *const route_kind_names[ROUTE_KIND_COUNT]; /* "gateway", "rule" */
 

@@ -23,7 +23,7 @@
 #define LOCATION_MAX 16384 /* longer values are dropped */
 
 struct location_context {
-    const char *guest_url;             /* without a trailing slash */
+    const char *guest_url; /* without a trailing slash */
     const struct rules *rules;
     const struct rule *rule;           /* the request's own, NULL for the gateway */
     const struct upstream_url *origin; /* where the request went */

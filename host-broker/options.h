@@ -24,11 +24,11 @@
 /* Exit statuses (sysexits.h's numbers). */
 enum broker_exit {
     BROKER_EXIT_OK = 0,
-    BROKER_EXIT_USAGE = 64,       /* the command line */
+    BROKER_EXIT_USAGE = 64,         /* the command line */
     BROKER_EXIT_CONFIGURATION = 65, /* malformed or unsafe rules, a CA file that is none */
-    BROKER_EXIT_INTERNAL = 70,    /* out of memory, no event loop */
-    BROKER_EXIT_UNAVAILABLE = 69, /* cannot listen */
-    BROKER_EXIT_CREDENTIAL = 77,  /* the gateway's token cannot be read */
+    BROKER_EXIT_INTERNAL = 70,      /* out of memory, no event loop */
+    BROKER_EXIT_UNAVAILABLE = 69,   /* cannot listen */
+    BROKER_EXIT_CREDENTIAL = 77,    /* the gateway's token cannot be read */
 };
 
 /* How the gateway's credential is sent. */
@@ -55,9 +55,9 @@ struct broker_options {
     struct slice gateway_header; /* name of the field that carries the credential, for all three */
     struct gateway_allow gateway_allow[OPTIONS_GATEWAY_ALLOW_MAX];
     size_t gateway_allow_count; /* 0: everything */
-    const char *rules_file; /* --rules: must exist */
-    const char *app_data;   /* --app-data: DIR/sandbox-egress.json, may be absent */
-    const char *guest_url;  /* without a trailing slash; its text was copied to guest_url_text */
+    const char *rules_file;     /* --rules: must exist */
+    const char *app_data;       /* --app-data: DIR/sandbox-egress.json, may be absent */
+    const char *guest_url; /* without a trailing slash; its text was copied to guest_url_text */
     char guest_url_text[UPSTREAM_ORIGIN_MAX];
     const char *ca_files[OPTIONS_CA_FILES_MAX];
     size_t ca_file_count;

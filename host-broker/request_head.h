@@ -27,16 +27,16 @@
 #include "host-broker/field.h"
 #include "host-broker/slice.h"
 
-#define REQUEST_HEAD_MAX 65536   /* bytes from the first of the request line to the empty line's LF */
-#define REQUEST_FIELDS_MAX 128   /* field lines */
+#define REQUEST_HEAD_MAX 65536 /* bytes from the first of the request line to the empty line's LF */
+#define REQUEST_FIELDS_MAX 128 /* field lines */
 #define REQUEST_EMPTY_LINES_MAX 4 /* CRLFs tolerated before a request line (RFC 9112 section 2.2) */
 
 enum request_fault {
     REQUEST_FAULT_NONE,
     REQUEST_FAULT_REQUEST_LINE, /* not METHOD SP TARGET SP HTTP/1.x */
     REQUEST_FAULT_VERSION,
-    REQUEST_FAULT_LINE_END,  /* a bare LF or a bare CR */
-    REQUEST_FAULT_FIELD_NAME, /* no token directly before a colon */
+    REQUEST_FAULT_LINE_END,    /* a bare LF or a bare CR */
+    REQUEST_FAULT_FIELD_NAME,  /* no token directly before a colon */
     REQUEST_FAULT_FIELD_VALUE, /* a control byte */
     REQUEST_FAULT_FOLDING,
     REQUEST_FAULT_TOO_LARGE,
@@ -47,7 +47,7 @@ enum request_fault {
     REQUEST_FAULT_LENGTH_TWICE,
     REQUEST_FAULT_LENGTH_INVALID, /* not digits, or above 2^63 - 1 */
     REQUEST_FAULT_LENGTH_AND_CODING,
-    REQUEST_FAULT_CODING,       /* a transfer coding other than exactly `chunked`, or twice */
+    REQUEST_FAULT_CODING, /* a transfer coding other than exactly `chunked`, or twice */
     REQUEST_FAULT_CODING_IN_1_0,
     REQUEST_FAULT_EXPECTATION,
     REQUEST_FAULT_COUNT
@@ -64,10 +64,10 @@ extern const struct request_fault_kind request_fault_kinds[REQUEST_FAULT_COUNT];
 
 /* How far the scan got. Zeroed ({0}) before the first byte of each request. */
 struct request_scan {
-    int state;         /* private */
-    size_t position;   /* bytes looked at */
-    size_t start;      /* where the request line begins, behind tolerated empty lines */
-    size_t fields;     /* field lines seen */
+    int state;       /* private */
+    size_t position; /* bytes looked at */
+    size_t start;    /* where the request line begins, behind tolerated empty lines */
+    size_t fields;   /* field lines seen */
     unsigned empty_lines;
 };
 
@@ -80,11 +80,12 @@ struct request_head {
     uint64_t content_length; /* with BODY_LENGTH */
     bool keep_alive;         /* HTTP/1.1 without `close`; always false for HTTP/1.0 */
     bool expect_continue;    /* never for HTTP/1.0, nor without a body */
-    bool upgrade;            /* another protocol is asked for (RFC 9110 section 7.8), answered 426. An
+    bool upgrade; /* another protocol is asked for (RFC 9110 section 7.8), answered 426. An
                               * offer of nothing but HTTP/2 (h2c, HTTP/2.0) is ignored as section 7.8
                               * allows: JDK clients make one with each first plain request */
     size_t field_count;
-    struct field fields[REQUEST_FIELDS_MAX]; /* in order, as sent, values without outer white space */
+    struct field
+        fields[REQUEST_FIELDS_MAX]; /* in order, as sent, values without outer white space */
 };
 
 /* Looks at the `length` bytes received so far for this request; `bytes` may have moved since the last
