@@ -109,8 +109,8 @@ KERNEL := $(if $(filter x86_64,$(ARCH)),$(GUEST)/vmlinux $(GUEST)/vmlinuz,$(GUES
 IMAGE := $(GUEST)/rootfs.erofs $(GUEST)/rootfs.tar
 TOOLS := $(B)/tools/.complete
 
-.PHONY: all host guest programs kernel image tools packages unit system qemu fuzz fuzz-targets test lint format run bench \
-	bench-boot clean help FORCE
+.PHONY: all host guest programs kernel image tools packages unit system qemu fuzz fuzz-targets test lint \
+	format run bench bench-boot clean help FORCE
 
 all: host guest tools
 host: $(HOST_PROGRAMS)
@@ -134,8 +134,9 @@ help:
 
 # --- what comes from outside -----------------------------------------------------------------------------------------
 
+# Those for tests and lint only when there is something of that kind to do.
 packages:
-	@rootfs/packages.sh
+	@rootfs/packages.sh $(if $(filter unit system qemu fuzz% test lint format bench%,$(MAKECMDGOALS)),test,build)
 
 $(B)/sysroot/%/.complete: rootfs/sysroot.sh rootfs/guest-packages | packages
 	$(Q)rootfs/sysroot.sh sysroot $* $(@D)
@@ -145,7 +146,7 @@ $(TOOLS): rootfs/sysroot.sh rootfs/guest-packages | packages
 
 # --- objects ---------------------------------------------------------------------------------------------------------
 
-# $(1) folder, $(2) HOST, GUEST or FUZZ: compiles into that folder; .flags holds the flags that its objects have.
+# $(1) folder, $(2) HOST, GUEST or FUZZ, $(3) its sysroot; .flags holds the flags that the folder's objects have.
 define object_rules
 $(1)/.flags: FORCE
 	@mkdir -p $$(@D)

@@ -1,42 +1,51 @@
 #!/bin/sh
-# Installs the Debian packages of rootfs/packages that this machine lacks, saying first which and why.
-# With nothing missing it asks nobody anything: one dpkg-query of a few milliseconds. On a system without
-# dpkg it only says what to look for, since the names are Debian's.
+# Usage: packages.sh build|test
+#
+# Installs the Debian packages of rootfs/packages that this machine lacks, saying first which and why: those for
+# building and running, or those for tests and lint as well. With nothing missing it asks nobody anything: one
+# dpkg-query of a few milliseconds. On a system without dpkg it only says what to look for; the names are Debian's.
 set -eu
 
+purpose=$1
 list=$(dirname "$0")/packages
-wanted=$(sed 's/#.*//' "$list" | awk 'NF { print $1 }')
+wanted=$(sed 's/#.*//' "$list" | awk -v test="$([ "$purpose" != test ] || echo 1)" \
+    '$2 == "build" || ($2 == "test" && test) { print $1 }')
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
     echo "note: no Debian system; see $list for what has to be installed" >&2
     exit 0
 fi
 
-# A provided name (pkg-config by pkgconf, say) counts only under its own name: the list holds real ones.
 # shellcheck disable=SC2086
-have=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | awk '$1 == "installed" { print $2 }') || true
+have=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null |
+    awk '$1 == "installed" { print $2 }') || true
 missing=$(printf '%s\n' "$wanted" | grep -vxF -e "$have" || true)
 [ -n "$missing" ] || exit 0
 
 echo "These Debian packages are missing and will be installed with apt-get:"
 for package in $missing; do
-    sed -n "s/^$package  *\(.*\)/  $package: \1/p" "$list"
+    awk -v package="$package" '$1 == package { sub(/^[^ ]+ +[^ ]+ +/, ""); printf "  %-24s%s\n", package, $0 }' "$list"
 done
 
-if [ "$(id -u)" = 0 ]; then
-    as_root=
-elif command -v sudo >/dev/null 2>&1; then
-    as_root=sudo
-else
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null 2>&1; then
     echo "error: not root and no sudo: install them yourself, then run make again" >&2
     exit 1
 fi
 
-install() {
-    # shellcheck disable=SC2086
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
-}
+# A package may bring a service (nginx): tests start their own, so Debian's way of saying "start none" is used while
+# we install, unless the machine has a policy already.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+    trap 'as_root rm -f $policy' EXIT
+    trap 'exit 130' INT TERM HUP
+    printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null
+    as_root chmod 755 $policy
+fi
 
 # The lists of a fresh machine are absent or old: refresh them first, but go on with old ones when that fails.
-$as_root apt-get update -q || echo "note: apt-get update failed; trying with the lists that are there" >&2
-install
+as_root apt-get update -q || echo "note: apt-get update failed; trying with the lists that are there" >&2
+# shellcheck disable=SC2086
+as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
