@@ -52,8 +52,7 @@ static int step_session(struct drop_state *state, struct failure *why)
     (void)why;
     if (setsid() < 0)
         return -errno;
-    if (state->plan->controlling_tty >= 0 &&
-        ioctl(state->plan->controlling_tty, TIOCSCTTY, 0) < 0)
+    if (state->plan->controlling_tty >= 0 && ioctl(state->plan->controlling_tty, TIOCSCTTY, 0) < 0)
         return -errno;
     return 0;
 }

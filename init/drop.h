@@ -8,17 +8,20 @@
 
 #include "init/account.h"
 
-enum drop_filter { DROP_FILTER_SERVER, DROP_FILTER_NONE /* the agent loads its own, stricter one */ };
+enum drop_filter {
+    DROP_FILTER_SERVER,
+    DROP_FILTER_NONE /* the agent loads its own, stricter one */
+};
 
 struct drop_plan {
     const struct account *account;
-    int cgroup_fd;            /* group to enter, or -1 */
-    int controlling_tty;      /* descriptor of a pty slave that becomes the controlling terminal, or -1 */
-    const int *keep_fds;      /* kept at their numbers, besides 0..2, which must be right already */
+    int cgroup_fd;       /* group to enter, or -1 */
+    int controlling_tty; /* descriptor of a pty slave that becomes the controlling terminal, or -1 */
+    const int *keep_fds; /* kept at their numbers, besides 0..2, which must be right already */
     unsigned keep_count;
     int64_t limit_nofile;
-    bool empty_root;          /* agent: into an empty read-only tmpfs root */
-    bool user_namespaces;     /* server: leave user namespaces and mounts to the kernel's own checks */
+    bool empty_root;      /* agent: into an empty read-only tmpfs root */
+    bool user_namespaces; /* server: leave user namespaces and mounts to the kernel's own checks */
     enum drop_filter filter;
 };
 

@@ -87,7 +87,8 @@ static int check_status(const struct drop_plan *plan, const char *status, struct
 static const char *regain_root(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct all[_LINUX_CAPABILITY_U32S_3] = {{~0u, ~0u, ~0u}, {~0u, ~0u, ~0u}};
+    struct __user_cap_data_struct all[_LINUX_CAPABILITY_U32S_3] = {{~0u, ~0u, ~0u},
+                                                                   {~0u, ~0u, ~0u}};
     gid_t root_group = 0;
 
     if (setuid(0) == 0)

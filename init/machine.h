@@ -7,6 +7,8 @@
 
 #include "common/failure.h"
 
+#define HOSTNAME_MAX 64 /* bytes; the kernel's limit */
+
 /* Sets CLOCK_REALTIME when it is off by more than 100 ms; *changed tells. unix_ns <= 0 does nothing. */
 int clock_set(int64_t unix_ns, bool *changed, struct failure *why);
 
@@ -16,6 +18,6 @@ int clock_set(int64_t unix_ns, bool *changed, struct failure *why);
 int hostname_set(const char *wanted, struct failure *why);
 
 /* The pure part: writes a valid name of at most 64 bytes. True when it equals `wanted`. */
-bool hostname_make_valid(char out[65], const char *wanted);
+bool hostname_make_valid(char out[HOSTNAME_MAX + 1], const char *wanted);
 
 #endif

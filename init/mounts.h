@@ -12,7 +12,11 @@
 int mounts_apply(const struct boot_config *config, const struct account *account,
                  struct failure *why);
 
-/* Unmounts them, children first, or remounts read-only what is busy; then syncs. Never fails. */
+/* The pure part of the order: indices, parents and the sources of binds first. -ELOOP when binds need each other. */
+int mounts_order(const struct boot_config *config, unsigned order[BOOT_MOUNTS_MAX]);
+
+/* Writes out and unmounts them, children first, also what is busy; within 3 s, since a file server may be gone.
+ * Never fails. */
 void mounts_undo(const struct boot_config *config);
 
 #endif

@@ -9,4 +9,7 @@
  * or the kernel command line holds a transparent socket proxy (tsi_hijack). */
 int network_prepare(struct failure *why);
 
+/* The check alone, as any account may make it: for the self-test. -EPERM names what is there. */
+int network_check_interfaces(struct failure *why);
+
 #endif

@@ -49,7 +49,8 @@
 
 #define FILTER_MAX 256
 #define X32_BIT 0x40000000u /* asm/unistd.h: __X32_SYSCALL_BIT */
-#define SOCKET_TYPE_MASK 0xf /* include/linux/net.h: SOCK_TYPE_MASK; above it SOCK_NONBLOCK, SOCK_CLOEXEC */
+#define SOCKET_TYPE_MASK                                                                           \
+    0xf /* include/linux/net.h: SOCK_TYPE_MASK; above it SOCK_NONBLOCK, SOCK_CLOEXEC */
 #ifndef IPPROTO_MPTCP
 #define IPPROTO_MPTCP 262
 #endif
@@ -58,9 +59,10 @@
 #endif
 
 #define NAMESPACE_FLAGS                                                                            \
-    (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |   \
+    (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |  \
      CLONE_NEWNET)
-#define UNSHARE_FLAGS (NAMESPACE_FLAGS | CLONE_NEWTIME) /* in clone this bit is part of the signal */
+#define UNSHARE_FLAGS                                                                              \
+    (NAMESPACE_FLAGS | CLONE_NEWTIME) /* in clone this bit is part of the signal */
 
 #define LOAD(offset) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (offset))
 #define LOAD_NUMBER LOAD(offsetof(struct seccomp_data, nr))
@@ -115,10 +117,7 @@ static const struct sock_filter socket_part[] = {
 
 /* The families that can make pairs at all are few; only AF_UNIX has a use. */
 static const struct sock_filter socketpair_part[] = {
-    IF_EQUAL(SYS_socketpair, 0, 4),
-    LOAD_ARGUMENT(0),
-    IF_EQUAL(AF_UNIX, 0, 1),
-    ALLOW,
+    IF_EQUAL(SYS_socketpair, 0, 4), LOAD_ARGUMENT(0), IF_EQUAL(AF_UNIX, 0, 1), ALLOW,
     REFUSE(EAFNOSUPPORT),
 };
 
@@ -188,10 +187,10 @@ static const struct refused_call refused_calls[] = {
 
 /* Refused unless `user_namespaces`: what changes which files a path means. */
 static const struct refused_call refused_mount_calls[] = {
-    {SYS_mount, EPERM},         {SYS_umount2, EPERM},       {SYS_pivot_root, EPERM},
-    {SYS_chroot, EPERM},        {SYS_setns, EPERM},         {SYS_fsopen, EPERM},
-    {SYS_fsconfig, EPERM},      {SYS_fsmount, EPERM},       {SYS_fspick, EPERM},
-    {SYS_move_mount, EPERM},    {SYS_open_tree, EPERM},     {SYS_open_tree_attr, EPERM},
+    {SYS_mount, EPERM},         {SYS_umount2, EPERM},   {SYS_pivot_root, EPERM},
+    {SYS_chroot, EPERM},        {SYS_setns, EPERM},     {SYS_fsopen, EPERM},
+    {SYS_fsconfig, EPERM},      {SYS_fsmount, EPERM},   {SYS_fspick, EPERM},
+    {SYS_move_mount, EPERM},    {SYS_open_tree, EPERM}, {SYS_open_tree_attr, EPERM},
     {SYS_mount_setattr, EPERM},
 };
 
@@ -217,8 +216,7 @@ static void filter_refuse(struct filter_builder *filter, const struct refused_ca
                           size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct sock_filter pair[] = {IF_EQUAL(calls[i].number, 0, 1),
-                                           REFUSE(calls[i].error)};
+        const struct sock_filter pair[] = {IF_EQUAL(calls[i].number, 0, 1), REFUSE(calls[i].error)};
         filter_append(filter, pair, ARRAY_LENGTH(pair));
     }
 }

@@ -1,0 +1,165 @@
+/* Stage `base`: a writable root over the read-only image, and the kernel's file systems in it.
+ *
+ * The image is an erofs that nothing can write. Over it lies an overlay whose upper layer is a tmpfs: what a
+ * session changes in the system lives as long as the session. The tmpfs is mounted on the image's own /run to have
+ * a place, and after pivot_root neither it nor the bare image is reachable by any path.
+ *
+ * Then a table of mounts. Three decisions in it:
+ *   - never noexec on /tmp and /dev/shm: builds run programs there;
+ *   - /dev is a tmpfs with the usual dozen nodes and no devtmpfs: disks, /dev/vsock, /dev/kmsg, and what is plugged
+ *     in later have no path at all. A mount of a disk makes itself a devtmpfs that is attached nowhere (mounts.c);
+ *   - /proc has hidepid=invisible: the account sees its own processes, and neither init nor the agent. Debuggers,
+ *     ps and node read their own processes' entries only. (A server that must know whether init lives has its
+ *     parent's id.)
+ *
+ * In an initramfs the root is writable already and cannot be pivoted away from: the overlay is left out.
+ */
+#include "init/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "init/sysctl.h"
+
+#define LAYER_PLACE "/run"
+#define LAYER_OPTIONS "lowerdir=/,upperdir=/run/upper,workdir=/run/work"
+#define LAYER_ROOT "/run/root"
+
+struct base_mount {
+    const char *type, *target;
+    unsigned long flags;
+    const char *options;
+};
+
+static const struct base_mount base_mounts[] = {
+    {"proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=invisible"},
+    {"sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL},
+    {"cgroup2", "/sys/fs/cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL},
+    {"tmpfs", "/dev", MS_NOSUID | MS_STRICTATIME, "mode=0755,size=256k"},
+    /* a slave belongs to its opener alone: no group may write to another's terminal */
+    {"devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,mode=0600,ptmxmode=0666"},
+    {"tmpfs", "/dev/shm", MS_NOSUID | MS_NODEV, "mode=1777"},
+    {"tmpfs", "/run", MS_NOSUID | MS_NODEV, "mode=0755"},
+    {"tmpfs", "/tmp", MS_NOSUID | MS_NODEV, "mode=1777"},
+    {"tmpfs", "/var/tmp", MS_NOSUID | MS_NODEV, "mode=1777"},
+};
+
+struct device_node {
+    const char *path;
+    mode_t mode;
+    unsigned char major, minor;
+};
+
+/* Documentation/admin-guide/devices.txt. No group has access to any of them. */
+static const struct device_node device_nodes[] = {
+    {"/dev/null", 0666, 1, 3},    {"/dev/zero", 0666, 1, 5},    {"/dev/full", 0666, 1, 7},
+    {"/dev/random", 0666, 1, 8},  {"/dev/urandom", 0666, 1, 9}, {"/dev/tty", 0666, 5, 0},
+    {"/dev/console", 0600, 5, 1},
+};
+
+static const struct {
+    const char *path, *text;
+} base_links[] = {
+    {"/dev/ptmx", "pts/ptmx"},          {"/dev/fd", "/proc/self/fd"},
+    {"/dev/stdin", "/proc/self/fd/0"},  {"/dev/stdout", "/proc/self/fd/1"},
+    {"/dev/stderr", "/proc/self/fd/2"},
+};
+
+static int make_directory(const char *path, mode_t mode, struct failure *why)
+{
+    if (mkdir(path, mode) < 0 && errno != EEXIST)
+        return failure_errno(why, errno, "make the directory %s", path);
+    return 0;
+}
+
+static int layer_mount(struct failure *why)
+{
+    static const char *const directories[] = {"/run/upper", "/run/work", LAYER_ROOT};
+
+    if (mount("tmpfs", LAYER_PLACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700") < 0)
+        return failure_errno(why, errno, "mount a tmpfs for the writable layer");
+    for (size_t i = 0; i < ARRAY_LENGTH(directories); i++) {
+        int result = make_directory(directories[i], 0755, why);
+        if (result < 0)
+            return result;
+    }
+    if (mount("overlay", LAYER_ROOT, "overlay", MS_NOSUID | MS_NODEV, LAYER_OPTIONS) < 0)
+        return failure_errno(why, errno, "mount the overlay over the image");
+    return 0;
+}
+
+/* pivot_root(".", ".") stacks the old root on the new one; what is then "." from the outside is the old one. */
+static int layer_enter(struct failure *why)
+{
+    if (chdir(LAYER_ROOT) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+        return failure_errno(why, errno, "pivot_root to the writable root");
+    if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+        return failure_errno(why, errno, "detach the bare image");
+    return 0;
+}
+
+static int root_make_writable(struct failure *why)
+{
+    struct statfs root;
+
+    if (statfs("/", &root) < 0)
+        return failure_errno(why, errno, "look at the root");
+    if (root.f_type == RAMFS_MAGIC || root.f_type == TMPFS_MAGIC ||
+        root.f_type == OVERLAYFS_SUPER_MAGIC)
+        return 0;
+    int result = layer_mount(why);
+    return result < 0 ? result : layer_enter(why);
+}
+
+static int mount_table(struct failure *why)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(base_mounts); i++) {
+        const struct base_mount *entry = &base_mounts[i];
+        if (mkdir(entry->target, 0755) < 0 && errno != EEXIST && errno != EPERM && errno != EROFS)
+            return failure_errno(why, errno, "make the directory %s", entry->target);
+        /* EBUSY: this very file system is mounted there already */
+        if (mount(entry->type, entry->target, entry->type, entry->flags, entry->options) < 0 &&
+            errno != EBUSY)
+            return failure_errno(why, errno, "mount %s on %s", entry->type, entry->target);
+    }
+    return 0;
+}
+
+static int populate_dev(struct failure *why)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(device_nodes); i++) {
+        const struct device_node *node = &device_nodes[i];
+        if (mknod(node->path, S_IFCHR | node->mode, makedev(node->major, node->minor)) < 0)
+            return failure_errno(why, errno, "make %s", node->path);
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(base_links); i++) {
+        if (symlink(base_links[i].text, base_links[i].path) < 0)
+            return failure_errno(why, errno, "make the link %s", base_links[i].path);
+    }
+    return 0;
+}
+
+int base_mount(struct failure *why)
+{
+    mode_t mask = umask(0);
+    int result = root_make_writable(why);
+
+    if (result == 0)
+        result = mount_table(why);
+    if (result == 0)
+        result = populate_dev(why);
+    if (result == 0)
+        result = make_directory("/run/codev", 0755, why);
+    umask(mask);
+    if (result == 0)
+        sysctl_apply();
+    return result;
+}
