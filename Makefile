@@ -82,7 +82,8 @@ GUEST_CPPFLAGS = $(CPPFLAGS_ALL) -nostdinc -isystem $(SYSROOT)/usr/include/$(ARC
 	-isystem $(SYSROOT)/usr/include/$(ARCH)-linux-gnu
 GUEST_CFLAGS := $(CFLAGS_ALL) -Os -fPIE $(HARDEN) -fno-asynchronous-unwind-tables -fno-unwind-tables \
 	$(if $(filter aarch64,$(ARCH)),-mno-outline-atomics -mbranch-protection=standard,-fcf-protection=full)
-GUEST_LDFLAGS := $(LDFLAGS_ALL) -nostdlib -static-pie -Wl,--build-id=none $(MUSL)/rcrt1.o $(MUSL)/crti.o
+GUEST_LDFLAGS := $(LDFLAGS_ALL) -nostdlib -static-pie -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
+	$(MUSL)/rcrt1.o $(MUSL)/crti.o
 GUEST_LIBS := -L$(SYSROOT)/usr/lib/$(ARCH)-linux-gnu -L$(MUSL) \
 	-Wl,--start-group $(GUEST_OBJ)/libcommon.a -lbearssl -lmnl -lc -lgcc -Wl,--end-group $(MUSL)/crtn.o
 GUEST_MAX_BYTES := 163840
@@ -150,7 +151,7 @@ $(TOOLS): rootfs/sysroot.sh rootfs/guest-packages | packages
 define object_rules
 $(1)/.flags: FORCE
 	@mkdir -p $$(@D)
-	@echo '$$($(2)_CC) $$($(2)_CPPFLAGS) $$($(2)_CFLAGS)' >$$@.new
+	@echo '$$($(2)_CC) $$($(2)_CPPFLAGS) $$($(2)_CFLAGS) $$($(2)_LDFLAGS)' >$$@.new
 	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
 
 $(1)/%.o: %.c $(1)/.flags $(3)/.complete | packages

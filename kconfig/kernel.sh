@@ -97,7 +97,7 @@ if [ ! -d "$store" ]; then
     ticker=
     builder=
     # A background process of a script does not get the terminal's interrupt.
-    trap '[ -z "$builder" ] || kill "$builder" 2>/dev/null; rm -rf "$work"' EXIT
+    trap '[ -z "$builder" ] || kill "$builder" 2>/dev/null || true; rm -rf "$work"' EXIT
     trap 'exit 130' INT TERM HUP
     build
 fi
