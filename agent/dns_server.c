@@ -44,7 +44,7 @@ static struct dns_stream *stream_take(struct dns_server *server)
         struct dns_stream *stream = &server->streams[i];
         if (stream->fd < 0)
             return stream;
-        if (stream->deadline < chosen->deadline)
+        if (stream->used < chosen->used)
             chosen = stream;
     }
     stream_close(chosen);
@@ -53,6 +53,7 @@ static struct dns_stream *stream_take(struct dns_server *server)
 
 static void stream_renew(struct dns_server *server, struct dns_stream *stream, int64_t now)
 {
+    stream->used = ++server->used;
     stream->deadline = now + DNS_STREAM_MS;
     if (stream->deadline < server->next_deadline)
         server->next_deadline = stream->deadline;

@@ -23,6 +23,7 @@ struct dns_stream {
     int fd; /* -1: free */
     uint32_t armed;
     int64_t deadline;
+    uint64_t used; /* orders connections by their last question */
     uint16_t length;
     uint8_t bytes[2 + DNS_STREAM_QUERY_MAX];
 };
@@ -35,6 +36,7 @@ struct dns_server {
     int fds[RELAY_DNS_MAX];
     bool is_stream[RELAY_DNS_MAX];
     struct dns_stream streams[DNS_STREAMS_MAX];
+    uint64_t used;
     int64_t next_deadline; /* a lower bound */
 };
 

@@ -1,0 +1,257 @@
+"""codev-agent on the way in and between two agents: the secret, half-close, limits."""
+
+import contextlib
+import os
+import socket
+import struct
+import time
+
+import pytest
+
+from agent_rig import (SECRET, WAY_IN, accept, connect, dial_of, ended, enter, eventually, in_thread, listen_tcp,
+                       listen_unix, read_all, read_exactly, running, silent, to_server)
+
+DEMANDING = 64
+
+
+@pytest.fixture(params=["tcp", "unix"])
+def front(request, tmp_path):
+    with listen_tcp() if request.param == "tcp" else listen_unix(tmp_path / "in") as listener:
+        yield listener
+
+
+def nothing_comes(client):
+    """The connection ends without a byte."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def nobody_came(server):
+    server.settimeout(0.2)
+    with contextlib.suppress(TimeoutError):
+        server.accept()
+        return False
+    return True
+
+
+def test_right_secret_joins_and_bytes_behind_it_reach_the_server(front):
+    with to_server(front) as (_, server):
+        client = connect(front)
+        client.sendall(WAY_IN + b"GET / HTTP/1.1\r\n\r\n")
+        peer = accept(server)
+        assert read_exactly(peer, 18) == b"GET / HTTP/1.1\r\n\r\n"
+        peer.sendall(b"HTTP/1.1 200 OK\r\n")
+        assert read_exactly(client, 20) == b"OK\nHTTP/1.1 200 OK\r\n"
+
+
+def test_secret_byte_by_byte(front):
+    with to_server(front) as (_, server):
+        client = connect(front)
+        for byte in WAY_IN:
+            client.sendall(bytes([byte]))
+        peer = accept(server)
+        assert read_exactly(client, 3) == b"OK\n"
+        peer.close()
+
+
+@pytest.mark.parametrize("first", [
+    b"CODEV-IN 1 " + b"0" * 64 + b"\n",
+    b"CODEV-IN 1 " + SECRET[:-1].encode() + b"1\n",
+    b"CODEV-IN 1 " + SECRET.upper().encode() + b"\n",
+    b"CODEV-IN 2 " + SECRET.encode() + b"\n",
+    b"CODEV-IN 1 " + SECRET.encode() + b"\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + bytes(100),
+    b"\n",
+    b"",
+])
+def test_wrong_secret_gets_no_byte(front, first):
+    with to_server(front) as (_, server):
+        client = connect(front)
+        client.sendall(first)
+        if not first:
+            client.shutdown(socket.SHUT_WR)
+        assert nothing_comes(client)
+        assert nobody_came(server)
+
+
+def test_half_a_secret_runs_out_of_time(front):
+    with to_server(front) as (agent, server):
+        before = agent.descriptors()
+        client, mute = connect(front), connect(front)
+        client.sendall(WAY_IN[:30])
+        start = time.monotonic()
+        assert silent(client, 3) and silent(mute, 0)
+        assert nothing_comes(client) and nothing_comes(mute)
+        assert time.monotonic() - start < 15
+        assert nobody_came(server)
+        assert agent.descriptors() == before
+
+
+def test_the_server_is_dialled_on_ipv6_when_it_is_not_on_ipv4(front):
+    with listen_tcp(host="::1") as server, listen_tcp() as unused:
+        port = unused.getsockname()[1]
+        unused.close()
+        forward = {"role": "server", "fd": front, "secret": SECRET, "half_close": 1,
+                   "dial": [f"tcp:127.0.0.1:{port}", f"tcp:[::1]:{server.getsockname()[1]}"]}
+        with running([forward]):
+            client, peer = enter(front, server)
+            peer.sendall(b"six")
+            assert read_exactly(client, 3) == b"six"
+
+
+def test_absent_server_closes_without_ok_and_a_later_one_works(front):
+    with listen_tcp() as server:
+        address = server.getsockname()
+    with running([{"role": "server", "fd": front, "dial": [f"tcp:127.0.0.1:{address[1]}"], "secret": SECRET}]):
+        client = connect(front)
+        client.sendall(WAY_IN)
+        assert nothing_comes(client)
+        with socket.socket() as late:
+            late.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            late.bind(address)
+            late.listen()
+            enter(front, late)
+
+
+def test_unauthenticated_connections_do_not_crowd_out_others(front):
+    with to_server(front) as (agent, server):
+        before = agent.descriptors()
+        mute = [connect(front) for _ in range(DEMANDING + 10)]
+        for client in mute[:10]:  # the oldest made room
+            assert nothing_comes(client)
+        assert agent.descriptors() == before + DEMANDING
+        client, peer = enter(front, server)
+        peer.sendall(b"in")
+        assert read_exactly(client, 2) == b"in"
+        for client in mute:
+            client.close()
+
+
+def test_reply_that_starts_after_the_clients_shutdown_arrives_whole(front):
+    body = os.urandom(1 << 20)
+    with to_server(front) as (_, server):
+        client, peer = enter(front, server)
+        client.sendall(b"question")
+        client.shutdown(socket.SHUT_WR)
+        assert read_all(peer) == b"question"
+        time.sleep(1)
+        with in_thread(lambda: (peer.sendall(body), peer.close())):
+            assert read_all(client) == body
+
+
+def test_upload_that_goes_on_after_the_servers_shutdown_arrives_whole(front):
+    body = os.urandom(1 << 20)
+    with to_server(front) as (_, server):
+        client, peer = enter(front, server)
+        peer.sendall(b"first word")
+        peer.shutdown(socket.SHUT_WR)
+        assert read_all(client) == b"first word"
+        time.sleep(1)
+        with in_thread(lambda: (client.sendall(body), client.close())):
+            assert read_all(peer) == body
+
+
+def test_hybrid_end_of_the_hosts_sending_is_not_passed_on(tmp_path):
+    with listen_unix(tmp_path / "in") as front, to_server(front, half_close=0) as (_, server):
+        client, peer = enter(front, server)
+        client.sendall(b"question")
+        client.shutdown(socket.SHUT_WR)
+        assert read_exactly(peer, 8) == b"question"
+        assert silent(peer, 1.5)
+        peer.sendall(b"answer")
+        assert read_exactly(client, 6) == b"answer"
+
+
+def test_hybrid_host_that_closes_whole_ends_the_server_side(tmp_path):
+    with listen_unix(tmp_path / "in") as front, to_server(front, half_close=0) as (agent, server):
+        before = agent.descriptors()
+        client, peer = enter(front, server)
+        client.sendall(b"last words")
+        client.close()
+        assert read_all(peer) == b"last words"
+        eventually(lambda: agent.descriptors() == before)
+
+
+def test_hybrid_host_that_closes_whole_after_its_shutdown(tmp_path):
+    with listen_unix(tmp_path / "in") as front, to_server(front, half_close=0) as (agent, server):
+        client, peer = enter(front, server)
+        client.shutdown(socket.SHUT_WR)
+        assert silent(peer)
+        client.close()
+        assert read_all(peer) == b""
+
+
+def test_hybrid_server_that_closes_ends_the_host_side(tmp_path):
+    body = os.urandom(1 << 20)
+    with listen_unix(tmp_path / "in") as front, to_server(front, half_close=0) as (_, server):
+        client, peer = enter(front, server)
+        with in_thread(lambda: (peer.sendall(body), peer.close())):
+            assert read_all(client) == body
+
+
+def test_hybrid_host_goes_on_sending_after_the_servers_shutdown(tmp_path):
+    with listen_unix(tmp_path / "in") as front, to_server(front, half_close=0) as (_, server):
+        client, peer = enter(front, server)
+        peer.shutdown(socket.SHUT_WR)
+        for _ in range(20):
+            client.sendall(b"x" * 1000)
+            time.sleep(0.1)
+        assert read_exactly(peer, 20_000) == b"x" * 20_000
+
+
+def test_a_break_on_one_side_is_a_break_on_the_other():
+    with listen_tcp() as front, to_server(front) as (_, server):
+        client, peer = enter(front, server)
+        peer.sendall(b"half")
+        assert read_exactly(client, 4) == b"half"
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()
+        with pytest.raises(ConnectionResetError):
+            client.recv(1)
+
+
+def test_plain_forward_joins_and_passes_ends_on(tmp_path):
+    with listen_unix(tmp_path / "in") as front, listen_tcp() as server:
+        with running([{"role": "plain", "fd": front, "dial": [dial_of(server)], "half_close": 1}]) as agent:
+            before = agent.descriptors()
+            client = connect(front)
+            peer = accept(server)
+            client.sendall(b"up")
+            client.shutdown(socket.SHUT_WR)
+            assert read_all(peer) == b"up"
+            peer.sendall(b"down")
+            peer.close()
+            assert read_all(client) == b"down"
+            client.close()
+            eventually(lambda: agent.descriptors() == before)
+
+
+def test_two_agents_in_a_row(tmp_path):
+    """As under WSL: the outer one demands the secret, the inner one only joins."""
+    inner_front, server, outer_front = listen_unix(tmp_path / "in"), listen_tcp(), listen_tcp()
+    inner = {"role": "plain", "fd": inner_front, "dial": [dial_of(server)], "half_close": 1}
+    outer = {"role": "server", "fd": outer_front, "dial": [dial_of(inner_front)], "secret": SECRET, "half_close": 1}
+    with server, running([inner]), running([outer]):
+        client, peer = enter(outer_front, server)
+        client.sendall(b"up")
+        client.shutdown(socket.SHUT_WR)
+        assert read_all(peer) == b"up"
+        peer.sendall(b"down")
+        peer.close()
+        assert read_all(client) == b"down"
+
+
+def test_forwards_do_not_disturb_each_other(tmp_path):
+    with listen_unix(tmp_path / "broker") as broker, listen_tcp() as server:
+        out, way_in = listen_tcp(), listen_tcp()
+        table = [{"role": "broker", "fd": out, "dial": [dial_of(broker)], "secret": "ab" * 32},
+                 {"role": "server", "fd": way_in, "dial": [dial_of(server)], "secret": SECRET, "half_close": 1}]
+        with running(table):
+            client, peer = enter(way_in, server)
+            other = connect(out)
+            other.sendall(b"x")
+            assert read_exactly(accept(broker), 75) == b"CODEV/1 " + b"ab" * 32 + b"\r\nx"
+            peer.close()
+            assert ended(client)
