@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -129,9 +129,24 @@ int endpoint_listen(struct endpoint *endpoint, int backlog, struct failure *why)
     return fd_steal(&fd);
 }
 
+/* A number of a row of /proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask ...
+ * (net/ipv4/fib_trie.c). UINT32_MAX when it is not there: no field that matters has that value. */
+static uint32_t route_field(const char *row, unsigned number, int base)
+{
+    static const char blank[] = " \t";
+    for (; number > 0; number--) {
+        row += strspn(row, blank);
+        row += strcspn(row, blank);
+    }
+    row += strspn(row, blank);
+    char *end;
+    unsigned long value = strtoul(row, &end, base);
+    return end != row && strchr(blank, *end) != NULL ? (uint32_t)value : UINT32_MAX;
+}
+
 int endpoint_default_gateway(const char *table, size_t length, uint8_t address[4])
 {
-    unsigned best = UINT32_MAX;
+    uint32_t best = UINT32_MAX;
     bool found = false;
     for (const char *line = table, *end; line < table + length; line = end + 1) {
         end = memchr(line, '\n', (size_t)(table + length - line));
@@ -139,15 +154,13 @@ int endpoint_default_gateway(const char *table, size_t length, uint8_t address[4
             break; /* a cut line says nothing */
         char row[256];
         size_t row_length = (size_t)(end - line);
-        unsigned destination, gateway, flags, metric, mask;
         if (row_length >= sizeof(row))
             continue;
         memcpy(row, line, row_length);
         row[row_length] = '\0';
-        /* Iface Destination Gateway Flags RefCnt Use Metric Mask ... (net/ipv4/fib_trie.c) */
-        if (sscanf(row, "%*s %8x %8x %4x %*d %*u %u %8x", &destination, &gateway, &flags, &metric,
-                   &mask) != 5)
-            continue;
+        uint32_t destination = route_field(row, 1, 16), gateway = route_field(row, 2, 16);
+        uint32_t flags = route_field(row, 3, 16), metric = route_field(row, 6, 10);
+        uint32_t mask = route_field(row, 7, 16);
         if (destination != 0 || mask != 0 || (flags & ROUTE_UP_GATEWAY) != ROUTE_UP_GATEWAY)
             continue;
         if (found && metric >= best)
