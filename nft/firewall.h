@@ -44,9 +44,9 @@ int nft_firewall_load(struct firewall *firewall, struct failure *why);
 int nft_firewall_watch_fd(const struct firewall *firewall);
 
 /* To be called when the descriptor is readable (at any other time it does no harm). Never blocks. Puts
- * the policy in force again when it is not. Returns 0 and *event, with a reason in `why` for
- * FIREWALL_RESTORED (what was found) and FIREWALL_LOST (why it could not be restored). A negative errno
- * is returned with FIREWALL_LOST only. */
+ * the policy in force again when it is not. *event is always set: with 0 FIREWALL_INTACT or
+ * FIREWALL_RESTORED (then `why` tells what was found), with a negative errno FIREWALL_LOST (then why it
+ * could not be restored). */
 int nft_firewall_check(struct firewall *firewall, enum firewall_event *event, struct failure *why);
 
 /* Closes both sockets. An owned table vanishes with that. Harmless on one that is zero or closed. */
