@@ -16,3 +16,24 @@ BROKER_SRCS += \
 	host-broker/target.c \
 	host-broker/token_text.c \
 	host-broker/upstream_url.c
+
+# The engine: event loop, connections, exchanges with upstreams, and what they stand on.
+BROKER_SRCS += \
+	host-broker/access_log.c \
+	host-broker/broker.c \
+	host-broker/buffer.c \
+	host-broker/connection.c \
+	host-broker/connection_io.c \
+	host-broker/credential.c \
+	host-broker/engine.c \
+	host-broker/event_loop.c \
+	host-broker/exchange.c \
+	host-broker/exchange_request.c \
+	host-broker/exchange_response.c \
+	host-broker/line_sink.c \
+	host-broker/listener_linux.c \
+	host-broker/process_linux.c \
+	host-broker/route.c \
+	host-broker/trust.c \
+	host-broker/upstream_pool.c
+BROKER_MAIN := host-broker/main.c

@@ -1,0 +1,54 @@
+/* The one place where the broker waits: epoll, typed references, and a clock read once per wake-up.
+ *
+ * What is watched is told by a reference (what kind of thing, which one), never by a callback; the
+ * engine has one switch over the kinds. All watching is level-triggered.
+ */
+#ifndef HOST_BROKER_EVENT_LOOP_H
+#define HOST_BROKER_EVENT_LOOP_H
+
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#include "common/failure.h"
+
+#define EVENTS_PER_WAKE_UP 128
+#define NEVER INT64_MAX /* a deadline that does not come */
+
+#define MILLISECONDS INT64_C(1000000) /* in nanoseconds, as all times here */
+#define SECONDS INT64_C(1000000000)
+
+enum event_source {
+    EVENT_LISTENER,   /* index: which listener */
+    EVENT_CONNECTION, /* index: place in the table of connections */
+    EVENT_UPSTREAM,   /* index: libcurl's socket; pool: which upstream pool it belongs to */
+    EVENT_SIGNAL,
+    EVENT_INPUT, /* standard input: the app */
+    EVENT_SOURCE_COUNT
+};
+
+struct event_ref {
+    enum event_source source;
+    unsigned pool; /* EVENT_UPSTREAM */
+    uint32_t index;
+};
+
+struct event_loop {
+    int epoll;
+    int64_t now; /* CLOCK_MONOTONIC at the last wake-up */
+    struct epoll_event ready[EVENTS_PER_WAKE_UP];
+};
+
+int event_loop_open(struct event_loop *loop, struct failure *why);
+
+/* 0 or a negative errno. */
+int event_loop_add(struct event_loop *loop, int fd, uint32_t events, struct event_ref ref);
+int event_loop_change(struct event_loop *loop, int fd, uint32_t events, struct event_ref ref);
+void event_loop_remove(struct event_loop *loop, int fd);
+
+/* Waits until something is ready or `deadline` has come; reads the clock; returns how many entries of
+ * `ready` are filled (0 after a signal). */
+int event_loop_wait(struct event_loop *loop, int64_t deadline);
+
+struct event_ref event_ref_of(const struct epoll_event *event);
+
+#endif

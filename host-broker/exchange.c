@@ -1,0 +1,255 @@
+/* Begin, pauses and end of an exchange: see exchange.h. */
+#include "host-broker/exchange.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-broker/chunk_encoder.h"
+
+int exchange_open_table(struct broker *broker, struct failure *why)
+{
+    unsigned count = broker->options.max_requests;
+    broker->exchanges = calloc(count, sizeof(*broker->exchanges));
+    if (broker->exchanges == NULL)
+        return failure_set(why, ENOMEM, "reserve %u exchanges", count);
+    for (unsigned i = count; i-- > 0;) {
+        struct exchange *exchange = &broker->exchanges[i];
+        exchange->easy = curl_easy_init();
+        if (exchange->easy == NULL)
+            return failure_set(why, ENOMEM, "reserve %u exchanges", count);
+        exchange->next = broker->unused_exchanges;
+        broker->unused_exchanges = exchange;
+    }
+    return 0;
+}
+
+void exchange_close_table(struct broker *broker)
+{
+    for (unsigned i = 0; i < broker->options.max_requests; i++)
+        curl_easy_cleanup(broker->exchanges[i].easy);
+    free(broker->exchanges);
+}
+
+static void release(struct exchange *exchange)
+{
+    struct broker *broker = exchange->connection->broker;
+    exchange->connection->exchange = NULL;
+    exchange_drop_request(exchange);
+    buffer_give_back(&exchange->lines, &broker->buffers);
+    *exchange = (struct exchange){.easy = exchange->easy, .next = broker->unused_exchanges};
+    broker->unused_exchanges = exchange;
+}
+
+static int refuse_start(struct refusal *refusal, int result, const struct route *route)
+{
+    *refusal = (struct refusal){
+        .error = result == -EBUSY      ? BROKER_ERROR_BUSY
+                 : result == -EMSGSIZE ? BROKER_ERROR_HEAD_TOO_LARGE
+                                       : BROKER_ERROR_INTERNAL,
+        .rule = route->name,
+    };
+    return result;
+}
+
+int exchange_start(struct connection *connection, const struct route *route,
+                   const struct request_head *head, struct refusal *refusal)
+{
+    struct broker *broker = connection->broker;
+    struct exchange *exchange = broker->unused_exchanges;
+    if (exchange == NULL)
+        return refuse_start(refusal, -EBUSY, route);
+    broker->unused_exchanges = exchange->next;
+    connection->exchange = exchange;
+    exchange->connection = connection;
+    exchange->pool = &broker->pools[route->kind];
+    exchange->kind = route->kind;
+    exchange->origin = route->url;
+    exchange->rule = route->rule;
+    exchange->name = route->name;
+    exchange->minor_version = head->minor_version;
+    exchange->keep_alive = head->keep_alive;
+    int result = exchange_set_request(exchange, route, head);
+    if (result == 0 && curl_multi_add_handle(exchange->pool->multi, exchange->easy) != CURLM_OK)
+        result = -ENOMEM;
+    if (result < 0) {
+        release(exchange);
+        return refuse_start(refusal, result, route);
+    }
+    connection->record.proxy = exchange->proxied ? broker->proxy_label : "direct";
+    connection->record.end = REQUEST_CANCELLED; /* until it has an end of its own */
+    return 0;
+}
+
+bool exchange_body_is_done(const struct exchange *exchange)
+{
+    return body_decoder_done(&exchange->body);
+}
+
+/* libcurl's results in the table's terms. What is not here is a connection that broke. */
+static enum broker_error error_of(const struct exchange *exchange, CURLcode result)
+{
+    long connect_status = 0;
+    curl_easy_getinfo(exchange->easy, CURLINFO_HTTP_CONNECTCODE, &connect_status);
+    if (connect_status == 407)
+        return BROKER_ERROR_PROXY_AUTHENTICATION;
+    if (connect_status >= 300)
+        return BROKER_ERROR_PROXY;
+    switch ((int)result) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return BROKER_ERROR_UPSTREAM_NAME;
+    case CURLE_COULDNT_CONNECT:
+        return exchange->proxied ? BROKER_ERROR_PROXY : BROKER_ERROR_UPSTREAM_CONNECT;
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_PROXY:
+        return BROKER_ERROR_PROXY;
+    case CURLE_OPERATION_TIMEDOUT:
+        return BROKER_ERROR_UPSTREAM_TIMEOUT;
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+        return BROKER_ERROR_UPSTREAM_TLS;
+    case CURLE_OUT_OF_MEMORY:
+        return BROKER_ERROR_INTERNAL;
+    default:
+        return BROKER_ERROR_UPSTREAM_BROKEN;
+    }
+}
+
+/* With libcurl's own words behind the table's: the port, the certificate's fault. */
+static void explain(struct refusal *refusal, const struct exchange *exchange, CURLcode result)
+{
+    refusal->error = error_of(exchange, result);
+    const char *words = exchange->error_text[0] ? exchange->error_text : curl_easy_strerror(result);
+    snprintf(refusal->text, sizeof(refusal->text), "%s: %s",
+             broker_error_kinds[refusal->error].message, words);
+    refusal->message = refusal->text;
+}
+
+static void explain_fault(struct refusal *refusal, const struct exchange *exchange, CURLcode result)
+{
+    refusal->rule = exchange->name;
+    switch (exchange->fault) {
+    case EXCHANGE_SOUND:
+        explain(refusal, exchange, result);
+        break;
+    case EXCHANGE_BAD_BODY:
+        refusal->error = BROKER_ERROR_BAD_REQUEST;
+        refusal->message = body_fault_reasons[exchange->body.fault];
+        break;
+    case EXCHANGE_BAD_HEAD:
+        refusal->error = BROKER_ERROR_UPSTREAM_BROKEN;
+        refusal->message = "the upstream's answer is no valid HTTP";
+        break;
+    case EXCHANGE_HEAD_TOO_LARGE:
+        refusal->error = BROKER_ERROR_UPSTREAM_BROKEN;
+        refusal->message = "the head of the upstream's answer is too large";
+        break;
+    case EXCHANGE_NOT_SENT_TWICE:
+        refusal->error = BROKER_ERROR_UPSTREAM_BROKEN;
+        refusal->message = "the upstream closed the connection before it answered; the request is "
+                           "not sent again, since it may have had its effect";
+        break;
+    case EXCHANGE_FAULT_COUNT:
+        break;
+    }
+}
+
+/* The answer is whole: ends it the way its head promised. */
+static void complete(struct exchange *exchange)
+{
+    struct connection *connection = exchange->connection;
+    bool next = !exchange->closes && exchange_body_is_done(exchange);
+    if (exchange->framing == RESPONSE_CHUNKED) {
+        buffer_take(&connection->out, &connection->broker->buffers);
+        buffer_append(&connection->out, CHUNK_LAST, sizeof(CHUNK_LAST) - 1);
+    }
+    connection->record.end = REQUEST_COMPLETE;
+    release(exchange);
+    connection_finish(connection, next ? AFTER_NEXT_REQUEST : AFTER_LINGER);
+}
+
+/* No answer, or part of one. */
+static void fail(struct exchange *exchange, const struct refusal *refusal)
+{
+    struct connection *connection = exchange->connection;
+    bool began = exchange->phase == EXCHANGE_IN_BODY;
+    bool next = exchange->keep_alive && exchange_body_is_done(exchange);
+    connection->record.end =
+        exchange->fault == EXCHANGE_BAD_BODY ? REQUEST_REFUSED : REQUEST_UPSTREAM_ERROR;
+    release(exchange);
+    if (!began) {
+        connection_refuse(connection, refusal, next);
+        return;
+    }
+    connection->record.error = broker_error_kinds[refusal->error].type;
+    connection_finish(connection, AFTER_BREAK);
+}
+
+/* The transfer has ended with `result`; its handle has left libcurl's pool. */
+static void end(struct exchange *exchange, CURLcode result)
+{
+    bool whole = exchange->phase == EXCHANGE_IN_BODY &&
+                 (exchange->framing != RESPONSE_LENGTH || exchange->left == 0);
+    if (result == CURLE_OK && whole && exchange->fault == EXCHANGE_SOUND) {
+        complete(exchange);
+        return;
+    }
+    struct refusal refusal = {0};
+    explain_fault(&refusal, exchange, result == CURLE_OK ? CURLE_PARTIAL_FILE : result);
+    fail(exchange, &refusal);
+}
+
+bool exchange_resume(struct exchange *exchange)
+{
+    bool upload = exchange->upload_paused && buffer_length(&exchange->connection->in) > 0;
+    bool download = exchange->download_paused && exchange_has_room(exchange);
+    if (!upload && !download)
+        return false;
+    /* before the call: it may call back, and be paused anew */
+    exchange->upload_paused = exchange->upload_paused && !upload;
+    exchange->download_paused = exchange->download_paused && !download;
+    int pause = (exchange->upload_paused ? CURLPAUSE_SEND : 0) |
+                (exchange->download_paused ? CURLPAUSE_RECV : 0);
+    CURLcode code = curl_easy_pause(exchange->easy, pause);
+    if (code != CURLE_OK && !exchange->connection->peer_left) {
+        curl_multi_remove_handle(exchange->pool->multi, exchange->easy);
+        end(exchange, code);
+    }
+    return true;
+}
+
+void exchange_finished(CURL *easy, CURLcode result)
+{
+    struct exchange *exchange = NULL;
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&exchange);
+    struct connection *connection = exchange->connection;
+    if (connection->peer_left) {
+        release(exchange);
+        connection_close(connection);
+        return;
+    }
+    end(exchange, result);
+}
+
+void exchange_expire(struct exchange *exchange)
+{
+    bool client_owes = exchange->upload_paused && !exchange_body_is_done(exchange);
+    struct refusal refusal = {
+        .error = client_owes ? BROKER_ERROR_REQUEST_TIMEOUT : BROKER_ERROR_UPSTREAM_TIMEOUT,
+        .rule = exchange->name,
+    };
+    curl_multi_remove_handle(exchange->pool->multi, exchange->easy);
+    fail(exchange, &refusal);
+}
+
+void exchange_cancel(struct exchange *exchange)
+{
+    curl_multi_remove_handle(exchange->pool->multi, exchange->easy);
+    release(exchange);
+}

@@ -1,0 +1,120 @@
+/* One request on its way to an upstream, and the answer on its way back, both streamed through libcurl.
+ *
+ * Downwards, the request's body is decoded from the connection's `in` when libcurl asks for it, and
+ * framed anew. Upwards, the lines of the answer's head are collected in a block; when the head is
+ * complete it is written to `out` with framing of our own, and sent at once; each piece of content
+ * follows as it comes. Whichever side cannot go on is paused and resumed when there are bytes, or room.
+ *
+ * It ends in one of three ways: libcurl reports the transfer's end (exchange_finished), the client leaves
+ * (exchange_cancel: the upstream's connection is closed at once), or nothing moves for too long
+ * (exchange_expire). An answer that broke off never gets a proper end.
+ *
+ * libcurl's callbacks run inside libcurl: there nothing is freed; they fill `out`, set `fault`, mark the
+ * connection.
+ */
+#ifndef HOST_BROKER_EXCHANGE_H
+#define HOST_BROKER_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <curl/curl.h>
+
+#include "host-broker/body_decoder.h"
+#include "host-broker/connection.h"
+#include "host-broker/response_head.h"
+#include "host-broker/route.h"
+
+#define EXCHANGE_CURL_BUFFER (32 * 1024L) /* libcurl's own, per direction */
+
+/* What a callback found and could only report by failing the transfer. */
+enum exchange_fault {
+    EXCHANGE_SOUND,
+    EXCHANGE_BAD_BODY,       /* the client's chunks are malformed */
+    EXCHANGE_BAD_HEAD,       /* the upstream's head is no HTTP */
+    EXCHANGE_HEAD_TOO_LARGE, /* the upstream's head exceeds a block */
+    EXCHANGE_NOT_SENT_TWICE, /* a kept connection died; the request may have had its effect */
+    EXCHANGE_FAULT_COUNT
+};
+
+/* Where the answer is. */
+enum exchange_phase {
+    EXCHANGE_AWAITING, /* no line of a head, or only heads of 1xx */
+    EXCHANGE_IN_HEAD,  /* `lines` collects */
+    EXCHANGE_IN_BODY,  /* the head was passed on; framing is decided */
+};
+
+struct exchange {
+    struct connection *connection; /* NULL: a free place of the table */
+    struct exchange *next;         /* unused */
+    CURL *easy;                    /* made once for each place */
+    struct upstream_pool *pool;
+    enum route_kind kind;
+    const struct upstream_url *origin;
+    const struct rule *rule;
+    const char *name;
+    size_t origin_length; /* of the URL's part before the path */
+    struct curl_slist *fields;
+    char *secret; /* the line among `fields` that holds the credential */
+    char error_text[CURL_ERROR_SIZE];
+    bool proxied;
+
+    /* the request */
+    struct body_decoder body;
+    bool head_request, keep_alive;
+    int minor_version;
+    bool once; /* must not be sent a second time */
+    unsigned attempts;
+    bool upload_paused;
+
+    /* the answer */
+    enum exchange_phase phase;
+    enum exchange_fault fault;
+    int status;
+    struct buffer lines;
+    enum response_framing framing;
+    uint64_t left; /* RESPONSE_LENGTH: content still to come */
+    bool closes;   /* the head said Connection: close */
+    bool download_paused;
+};
+
+/* Makes the table's handles. 0 or a negative errno. */
+int exchange_open_table(struct broker *broker, struct failure *why);
+void exchange_close_table(struct broker *broker);
+
+/* Starts asking the upstream. 0, or -EBUSY, -ENOMEM, -EMSGSIZE and *refusal. */
+int exchange_start(struct connection *connection, const struct route *route,
+                   const struct request_head *head, struct refusal *refusal);
+
+/* Goes on with what was paused and need not be any more. True when something was resumed. */
+bool exchange_resume(struct exchange *exchange);
+
+/* True when all of the request's body has been taken. */
+bool exchange_body_is_done(const struct exchange *exchange);
+
+/* libcurl has ended the transfer of this handle. */
+void exchange_finished(CURL *easy, CURLcode result);
+
+/* Ends it for an idle time that has run out: 504, 408 when the client owes the body, or a break. */
+void exchange_expire(struct exchange *exchange);
+
+/* Ends it for a client that has left. The connection is told nothing. */
+void exchange_cancel(struct exchange *exchange);
+
+/* For exchange.c: exchange_request.c and exchange_response.c. */
+
+/* Sets up the handle. 0, -ENOMEM, or -EMSGSIZE when method or target are too long to pass on. */
+int exchange_set_request(struct exchange *exchange, const struct route *route,
+                         const struct request_head *head);
+
+/* Wipes and frees what exchange_set_request allocated. */
+void exchange_drop_request(struct exchange *exchange);
+
+/* libcurl's callbacks; `user` is the exchange. */
+size_t exchange_on_header(char *line, size_t size, size_t count, void *user);
+size_t exchange_on_content(char *content, size_t size, size_t count, void *user);
+
+/* Room in `out` for one more piece of content from libcurl, its chunk's frame, and the last chunk. */
+bool exchange_has_room(struct exchange *exchange);
+
+#endif

@@ -1,0 +1,246 @@
+/* Tells libcurl what to ask: URL, method, fields, body. See exchange.h.
+ *
+ * libcurl is kept from everything it might do by itself: no redirects, no proxy or settings from the
+ * environment, no default fields, no Expect, no decoding, no path rewriting, no second try of a request
+ * that might have had its effect.
+ */
+#include "host-broker/exchange.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/secret.h"
+
+#define METHOD_MAX 64
+#define URL_SIZE (UPSTREAM_ORIGIN_MAX + UPSTREAM_PATH_MAX + REQUEST_HEAD_MAX)
+#define LINE_SIZE (REQUEST_HEAD_MAX + TOKEN_LINE_EXTRA)
+#define TOKEN_LINE_EXTRA 512 /* a field's name before the gateway's token */
+
+/* libcurl wants the next bytes of the body. */
+static size_t on_read(char *out, size_t size, size_t count, void *user)
+{
+    struct exchange *exchange = user;
+    struct connection *connection = exchange->connection;
+    struct buffer *in = &connection->in;
+    size_t room = size * count, filled = 0;
+    while (buffer_length(in) > 0 && filled < room && !body_decoder_done(&exchange->body)) {
+        size_t offered = buffer_length(in) < room - filled ? buffer_length(in) : room - filled;
+        struct slice content = {0};
+        ssize_t taken = body_decoder_take(&exchange->body, buffer_front(in), offered, &content);
+        if (taken < 0) {
+            exchange->fault = EXCHANGE_BAD_BODY;
+            return CURL_READFUNC_ABORT;
+        }
+        if (taken == 0)
+            break;
+        if (content.length > 0)
+            memcpy(out + filled, content.bytes, content.length);
+        filled += content.length;
+        buffer_consume(in, (size_t)taken);
+    }
+    connection->record.bytes_in += filled;
+    connection_active(connection);
+    connection_mark(connection); /* there is room to read into */
+    if (filled > 0 || body_decoder_done(&exchange->body))
+        return filled;
+    exchange->upload_paused = true;
+    return CURL_READFUNC_PAUSE;
+}
+
+/* Called before a request is sent on a connection: a second time means that libcurl found a kept
+ * connection dead and would try again (lib/transfer.c, Curl_retry_request). */
+static int on_send(void *user, char *local_ip, char *remote_ip, int local_port, int remote_port)
+{
+    struct exchange *exchange = user;
+    (void)local_ip, (void)remote_ip, (void)local_port, (void)remote_port;
+    if (exchange->attempts++ == 0 || !exchange->once)
+        return CURL_PREREQFUNC_OK;
+    exchange->fault = EXCHANGE_NOT_SENT_TWICE;
+    return CURL_PREREQFUNC_ABORT;
+}
+
+static int add_line(struct exchange *exchange, const char *line)
+{
+    struct curl_slist *longer = curl_slist_append(exchange->fields, line);
+    if (longer == NULL)
+        return -ENOMEM;
+    exchange->fields = longer;
+    return 0;
+}
+
+/* In libcurl's notation "Name;" is a field with an empty value, while "Name:" takes a default away. */
+static int add_field(struct exchange *exchange, const struct field *field)
+{
+    static char line[LINE_SIZE];
+    int name = (int)field->name.length, value = (int)field->value.length;
+    int length = value == 0 ? snprintf(line, sizeof(line), "%.*s;", name, field->name.bytes)
+                            : snprintf(line, sizeof(line), "%.*s: %.*s", name, field->name.bytes,
+                                       value, field->value.bytes);
+    return length < 0 || (size_t)length >= sizeof(line) ? -EMSGSIZE : add_line(exchange, line);
+}
+
+static int add_credential(struct exchange *exchange, const struct broker *broker)
+{
+    static char line[LINE_SIZE];
+    const char *scheme = broker->options.gateway_auth == GATEWAY_AUTH_BEARER ? "Bearer " : "";
+    struct slice name = broker->options.gateway_header;
+    snprintf(line, sizeof(line), "%.*s: %s%s", (int)name.length, name.bytes, scheme,
+             broker->credential.token);
+    int result = add_line(exchange, line);
+    secret_wipe(line, strlen(line));
+    if (result < 0)
+        return result;
+    struct curl_slist *last = exchange->fields;
+    while (last->next != NULL)
+        last = last->next;
+    exchange->secret = last->data;
+    return 0;
+}
+
+static int add_fields(struct exchange *exchange, const struct broker *broker,
+                      const struct request_head *head)
+{
+    bool has_accept = false;
+    int result = 0;
+    for (size_t i = 0; i < head->field_count && result == 0; i++) {
+        const struct field *field = &head->fields[i];
+        if (!header_policy_request(exchange->kind, broker->options.gateway_header, head, field))
+            continue;
+        has_accept = has_accept || slice_equal_nocase(field->name, SLICE_LITERAL("Accept"));
+        result = add_field(exchange, field);
+    }
+    if (result == 0 && exchange->kind == ROUTE_GATEWAY)
+        result = add_credential(exchange, broker);
+    if (result == 0)
+        result = add_line(exchange, "Expect:");
+    if (result == 0 && !has_accept)
+        result = add_line(exchange, "Accept:");
+    return result;
+}
+
+static int set_url(struct exchange *exchange, const struct route *route, const char *proxy)
+{
+    static char url[URL_SIZE];
+    int origin = upstream_url_origin(route->url, url, sizeof(url));
+    if (origin < 0)
+        return -EMSGSIZE;
+    exchange->origin_length = (size_t)origin;
+    if (target_join(url + origin, sizeof(url) - (size_t)origin, route->url, &route->target) < 0)
+        return -EMSGSIZE;
+    CURLcode code = curl_easy_setopt(exchange->easy, CURLOPT_URL, url);
+    /* What was checked is what is sent; a plain request to a proxy names the whole URL instead. */
+    if (code == CURLE_OK && (*proxy == '\0' || route->url->https))
+        code = curl_easy_setopt(exchange->easy, CURLOPT_REQUEST_TARGET, url + origin);
+    return code == CURLE_OK ? 0 : -ENOMEM;
+}
+
+static bool wants_length(const char *method)
+{
+    return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
+           strcmp(method, "PATCH") == 0;
+}
+
+/* GET, HEAD, OPTIONS (RFC 9110 section 9.2.1; TRACE is refused): these may be sent again. */
+static bool is_safe(const char *method)
+{
+    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 ||
+           strcmp(method, "OPTIONS") == 0;
+}
+
+static int set_method_and_body(struct exchange *exchange, const struct request_head *head)
+{
+    char method[METHOD_MAX];
+    CURL *easy = exchange->easy;
+    if (head->method.length >= sizeof(method))
+        return -EMSGSIZE;
+    log_record_text(method, sizeof(method), head->method);
+    exchange->head_request = strcmp(method, "HEAD") == 0;
+    exchange->once = !is_safe(method) || head->framing != BODY_NONE;
+    body_decoder_start(&exchange->body, head->framing, head->content_length);
+    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
+    if (exchange->head_request && head->framing == BODY_NONE) {
+        curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+    } else if (head->framing != BODY_NONE || wants_length(method)) {
+        curl_off_t length = head->framing == BODY_CHUNKED  ? -1
+                            : head->framing == BODY_LENGTH ? (curl_off_t)head->content_length
+                                                           : 0;
+        curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+        curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, length);
+    }
+    if (exchange->once)
+        curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, KEPT_FOR_UNSAFE_SECONDS);
+    return 0;
+}
+
+static void set_callbacks(struct exchange *exchange)
+{
+    CURL *easy = exchange->easy;
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, exchange);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, exchange->error_text);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
+    curl_easy_setopt(easy, CURLOPT_READDATA, exchange);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, exchange_on_header);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, exchange);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, exchange_on_content);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, exchange);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_send);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, exchange);
+}
+
+static void set_transport(struct exchange *exchange, const struct broker *broker, const char *proxy)
+{
+    CURL *easy = exchange->easy;
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* a cancel does not wait for the resolver */
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    /* both, always: else libcurl looks into the environment */
+    curl_easy_setopt(easy, CURLOPT_PROXY, proxy);
+    curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
+    curl_easy_setopt(easy, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
+    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 10L);
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(easy, CURLOPT_CAINFO, broker->trust.path);
+    curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, broker->trust.path);
+    curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
+    curl_easy_setopt(easy, CURLOPT_SHARE, exchange->pool->share);
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, EXCHANGE_CURL_BUFFER);
+    curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, EXCHANGE_CURL_BUFFER);
+}
+
+int exchange_set_request(struct exchange *exchange, const struct route *route,
+                         const struct request_head *head)
+{
+    const struct broker *broker = exchange->connection->broker;
+    const char *proxy = upstream_url_is_loopback(route->url) ? "" : broker->options.proxy;
+    exchange->proxied = *proxy != '\0';
+    exchange->error_text[0] = '\0';
+    curl_easy_reset(exchange->easy);
+    set_callbacks(exchange);
+    set_transport(exchange, broker, proxy);
+    int result = set_url(exchange, route, proxy);
+    if (result == 0)
+        result = set_method_and_body(exchange, head);
+    if (result == 0)
+        result = add_fields(exchange, broker, head);
+    if (result == 0)
+        curl_easy_setopt(exchange->easy, CURLOPT_HTTPHEADER, exchange->fields);
+    return result;
+}
+
+void exchange_drop_request(struct exchange *exchange)
+{
+    if (exchange->secret != NULL)
+        secret_wipe(exchange->secret, strlen(exchange->secret));
+    exchange->secret = NULL;
+    curl_slist_free_all(exchange->fields);
+    exchange->fields = NULL;
+}

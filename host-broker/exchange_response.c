@@ -1,0 +1,259 @@
+/* Passes on what libcurl reads from the upstream: see exchange.h.
+ *
+ * Fields are judged only when the head is complete, since Connection may name any of them. Nothing that
+ * frames the message is copied: the framing is chosen from facts and written anew.
+ */
+#include "host-broker/exchange.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "host-broker/chunk_encoder.h"
+#include "host-broker/location.h"
+
+#define CONNECTION_LIST_MAX 1024
+#define CONTENT_ROOM (CURL_MAX_WRITE_SIZE + CHUNK_HEAD_MAX + sizeof(CHUNK_TAIL CHUNK_LAST))
+
+/* What the head says that decides about the rest of it. */
+struct head_facts {
+    char connection[CONNECTION_LIST_MAX]; /* values of all Connection fields */
+    size_t connection_length;
+    bool has_coding, has_length;
+    uint64_t length;
+};
+
+/* Content-Length is digits only and, when there are several, the same (RFC 9110 section 8.6). */
+static int read_length(struct head_facts *facts, struct slice value)
+{
+    uint64_t length = 0;
+    if (value.length == 0 || value.length > 18)
+        return -EBADMSG;
+    for (size_t i = 0; i < value.length; i++) {
+        if (value.bytes[i] < '0' || value.bytes[i] > '9')
+            return -EBADMSG;
+        length = length * 10 + (uint64_t)(value.bytes[i] - '0');
+    }
+    if (facts->has_length && facts->length != length)
+        return -EBADMSG;
+    facts->has_length = true;
+    facts->length = length;
+    return 0;
+}
+
+static int add_connection(struct head_facts *facts, struct slice value)
+{
+    if (facts->connection_length + value.length + 1 > sizeof(facts->connection))
+        return -EBADMSG;
+    if (value.length > 0)
+        memcpy(facts->connection + facts->connection_length, value.bytes, value.length);
+    facts->connection_length += value.length;
+    facts->connection[facts->connection_length++] = ',';
+    return 0;
+}
+
+static int note_field(struct head_facts *facts, const struct field *field)
+{
+    if (slice_equal_nocase(field->name, SLICE_LITERAL("Content-Length")))
+        return read_length(facts, field->value);
+    if (slice_equal_nocase(field->name, SLICE_LITERAL("Connection")))
+        return add_connection(facts, field->value);
+    if (slice_equal_nocase(field->name, SLICE_LITERAL("Transfer-Encoding")))
+        facts->has_coding = true;
+    return 0;
+}
+
+/* The next line of the collected head, cut from the front. */
+static bool next_line(struct slice *rest, struct slice *line)
+{
+    const char *end = rest->length > 0 ? memchr(rest->bytes, '\n', rest->length) : NULL;
+    if (end == NULL)
+        return false;
+    *line = (struct slice){rest->bytes, (size_t)(end - rest->bytes) + 1};
+    *rest = (struct slice){end + 1, rest->length - line->length};
+    return true;
+}
+
+static int read_facts(const struct exchange *exchange, struct head_facts *facts)
+{
+    struct slice rest = {buffer_front(&exchange->lines), buffer_length(&exchange->lines)};
+    struct slice line;
+    *facts = (struct head_facts){0};
+    while (next_line(&rest, &line)) {
+        struct field field;
+        int result = field_parse_line(line, &field);
+        if (result == 0)
+            result = note_field(facts, &field);
+        if (result < 0)
+            return -EBADMSG; /* folded lines too: RFC 9112 section 5.2 has a proxy answer 502 */
+    }
+    return 0;
+}
+
+static void write_location(struct exchange *exchange, struct response_head *head,
+                           const struct field *field)
+{
+    static char value[LOCATION_MAX];
+    const struct broker *broker = exchange->connection->broker;
+    char *url = NULL;
+    curl_easy_getinfo(exchange->easy, CURLINFO_EFFECTIVE_URL, &url);
+    struct location_context context = {
+        .guest_url = broker->options.guest_url,
+        .rules = &broker->rules,
+        .rule = exchange->rule,
+        .origin = exchange->origin,
+        .path = slice_of(url + exchange->origin_length),
+    };
+    int length = location_rewrite(value, sizeof(value), field->value, &context);
+    if (length >= 0) /* else too long: dropped */
+        response_head_field(head, field->name,
+                            length == 0 ? field->value : (struct slice){value, (size_t)length});
+}
+
+static void write_fields(struct exchange *exchange, struct response_head *head,
+                         const struct head_facts *facts)
+{
+    struct slice rest = {buffer_front(&exchange->lines), buffer_length(&exchange->lines)};
+    struct slice connection = {facts->connection, facts->connection_length}, line;
+    while (next_line(&rest, &line)) {
+        struct field field;
+        if (field_parse_line(line, &field) < 0 ||
+            !header_policy_response(exchange->kind, connection, &field))
+            continue;
+        if (slice_equal_nocase(field.name, SLICE_LITERAL("Location")))
+            write_location(exchange, head, &field);
+        else
+            response_head_field(head, field.name, field.value);
+    }
+}
+
+/* The upstream's head is complete: writes ours. */
+static int pass_head(struct exchange *exchange)
+{
+    struct connection *connection = exchange->connection;
+    struct buffer *out = &connection->out;
+    struct head_facts facts;
+    struct response_head head;
+    int result = read_facts(exchange, &facts);
+    if (result < 0)
+        return result;
+    struct response_facts framing = {
+        .head_request = exchange->head_request,
+        .request_minor_version = exchange->minor_version,
+        .status = exchange->status,
+        .length_known = facts.has_length && !facts.has_coding,
+        .length = facts.length,
+        .keep_alive = exchange->keep_alive && !broker_is_draining(connection->broker),
+    };
+    buffer_take(out, &connection->broker->buffers);
+    buffer_compact(out);
+    response_head_begin(&head, out->bytes + out->end, BUFFER_BLOCK - out->end, exchange->status);
+    write_fields(exchange, &head, &facts);
+    int length = response_head_finish(&head, &framing);
+    if (length < 0)
+        return -EMSGSIZE;
+    out->end += (size_t)length;
+    exchange->framing = response_framing_choose(&framing);
+    exchange->left = facts.length;
+    exchange->closes = !response_keeps_alive(&framing);
+    exchange->phase = EXCHANGE_IN_BODY;
+    connection->record.status = exchange->status;
+    buffer_give_back(&exchange->lines, &connection->broker->buffers);
+    connection_mark(connection);
+    return 0;
+}
+
+/* "HTTP/1.1 200 ...": libcurl has checked the version. */
+static int begin_head(struct exchange *exchange, const char *line, size_t length)
+{
+    const char *space = memchr(line, ' ', length);
+    if (space == NULL || (size_t)(line + length - space) < 4)
+        return -EBADMSG;
+    exchange->status = 0;
+    for (int i = 1; i <= 3; i++) {
+        if (space[i] < '0' || space[i] > '9')
+            return -EBADMSG;
+        exchange->status = exchange->status * 10 + (space[i] - '0');
+    }
+    if (exchange->status < 100 || exchange->status == 101) /* no other protocol was asked for */
+        return -EBADMSG;
+    exchange->phase = EXCHANGE_IN_HEAD;
+    buffer_take(&exchange->lines, &exchange->connection->broker->buffers);
+    return 0;
+}
+
+static int take_line(struct exchange *exchange, const char *line, size_t length)
+{
+    bool empty = line[0] == '\r' || line[0] == '\n';
+    if (exchange->phase == EXCHANGE_AWAITING)
+        return begin_head(exchange, line, length);
+    if (!empty) {
+        if (buffer_room(&exchange->lines) < length)
+            return -EMSGSIZE;
+        buffer_append(&exchange->lines, line, length);
+        return 0;
+    }
+    if (exchange->status >= 200)
+        return pass_head(exchange);
+    exchange->phase = EXCHANGE_AWAITING; /* 1xx are between the broker and the upstream */
+    buffer_consume(&exchange->lines, buffer_length(&exchange->lines));
+    return 0;
+}
+
+size_t exchange_on_header(char *line, size_t size, size_t count, void *user)
+{
+    struct exchange *exchange = user;
+    size_t length = size * count;
+    connection_active(exchange->connection);
+    if (exchange->phase == EXCHANGE_IN_BODY)
+        return length; /* trailers: dropped */
+    int result = length == 0 ? 0 : take_line(exchange, line, length);
+    if (result == 0)
+        return length;
+    exchange->fault = result == -EMSGSIZE ? EXCHANGE_HEAD_TOO_LARGE : EXCHANGE_BAD_HEAD;
+    return CURL_WRITEFUNC_ERROR;
+}
+
+bool exchange_has_room(struct exchange *exchange)
+{
+    struct connection *connection = exchange->connection;
+    buffer_take(&connection->out, &connection->broker->buffers);
+    return buffer_room(&connection->out) >= CONTENT_ROOM;
+}
+
+static void append_chunk(struct buffer *out, const char *content, size_t length)
+{
+    char frame[CHUNK_HEAD_MAX];
+    buffer_append(out, frame, chunk_head_write(frame, length));
+    buffer_append(out, content, length);
+    buffer_append(out, CHUNK_TAIL, sizeof(CHUNK_TAIL) - 1);
+}
+
+size_t exchange_on_content(char *content, size_t size, size_t count, void *user)
+{
+    struct exchange *exchange = user;
+    struct connection *connection = exchange->connection;
+    size_t length = size * count, passed = length;
+    if (length == 0 || exchange->framing == RESPONSE_EMPTY ||
+        exchange->framing == RESPONSE_HEADERS)
+        return length;
+    if (!exchange_has_room(exchange))
+        connection_send(connection);
+    if (connection->peer_left)
+        return CURL_WRITEFUNC_ERROR;
+    if (!exchange_has_room(exchange)) {
+        exchange->download_paused = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    if (exchange->framing == RESPONSE_LENGTH) {
+        passed = exchange->left < length ? (size_t)exchange->left : length;
+        exchange->left -= passed;
+    }
+    if (exchange->framing == RESPONSE_CHUNKED)
+        append_chunk(&connection->out, content, passed);
+    else
+        buffer_append(&connection->out, content, passed);
+    connection->record.bytes_out += passed;
+    connection_active(connection);
+    connection_mark(connection);
+    return length;
+}

@@ -1,0 +1,217 @@
+/* codev-broker: the sandbox's only way out, and the only holder of the gateway's credential.
+ *
+ * main() names the steps of a start, each with the exit status of its failure; then the engine runs. What
+ * the broker is and promises stands in broker.h and doc/broker-protocol.md.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <curl/curl.h>
+
+#include "common/cleanup.h"
+#include "common/io.h"
+#include "common/json_writer.h"
+#include "common/protocol.h"
+#include "host-broker/broker.h"
+#include "host-broker/engine.h"
+#include "host-broker/process.h"
+
+#define READY_LINE_MAX (64 * 1024)
+#define PATH_MAX_BYTES 4096
+
+static struct broker broker; /* large: the table of rules */
+
+/* Before anything can be told to an app: standard error only. */
+static void notice(const char *kind, const char *text)
+{
+    fprintf(stderr, "codev-broker: %s%s\n", kind, text);
+}
+
+static int read_rules(struct failure *why)
+{
+    char path[PATH_MAX_BYTES], warning[FAILURE_TEXT_MAX];
+    bool may_be_absent = false;
+    int result = options_rules_path(&broker.options, path, sizeof(path), &may_be_absent);
+    if (result < 0)
+        return failure_set(why, -result, "the path of the rules file is too long");
+    if (path[0] == '\0')
+        return 0;
+    result = rules_load(&broker.rules, path, why);
+    if (result == -ENOENT && may_be_absent)
+        return 0;
+    for (size_t cursor = 0; result == 0 && rules_warning(&broker.rules, &cursor, warning, sizeof(warning));)
+        notice("warning: ", warning);
+    return result;
+}
+
+static int read_credential(struct failure *why)
+{
+    broker.logged_in = true;
+    return credential_open(&broker.credential, broker.options.gateway_token_file, why);
+}
+
+static int read_trust(struct failure *why)
+{
+    struct failure warning;
+    trust_init(&broker.trust);
+    int result = trust_load(&broker.trust, broker.options.ca_files, broker.options.ca_file_count,
+                            &warning, why);
+    if (result == 0 && warning.text[0] != '\0')
+        notice("warning: ", warning.text);
+    return result;
+}
+
+static int tell_notices(struct failure *why)
+{
+    (void)why;
+    if (broker.options.gateway_v1_removed)
+        notice("notice: ", "--gateway-url: /v1 at the end was removed; requests bring it themselves");
+    if (options_gateway_is_open(&broker.options))
+        notice("warning: ", "the gateway has neither a path nor --gateway-allow: its key-management "
+                            "paths can be reached from the sandbox");
+    return 0;
+}
+
+static int end_check(struct failure *why)
+{
+    (void)why;
+    if (broker.options.check) {
+        printf("configuration is valid: %zu rules, %zu certificate authorities\n",
+               broker.rules.count, broker.trust.certificates);
+        fflush(stdout);
+        _exit(BROKER_EXIT_OK);
+    }
+    return 0;
+}
+
+static int open_log(struct failure *why)
+{
+    return access_log_open(&broker.log, broker.options.log, why);
+}
+
+static int start_engine(struct failure *why)
+{
+    const char *proxy = broker.options.proxy, *password_end = strrchr(proxy, '@');
+    broker.proxy_label = password_end != NULL ? password_end + 1 : proxy;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return failure_set(why, ENOMEM, "start libcurl");
+    return engine_open(&broker, why);
+}
+
+static int mint_token(struct failure *why)
+{
+    int result = secret_make_hex(broker.token);
+    return result < 0 ? failure_errno(why, -result, "make a token") : 0;
+}
+
+static int listen_everywhere(struct failure *why)
+{
+    umask(077);
+    for (size_t i = 0; i < broker.options.listener_count; i++) {
+        int result = listener_open(&broker.listeners[i], &broker.options.listeners[i],
+                                   broker.options.peer_cid, why);
+        if (result < 0)
+            return result;
+        broker.listener_count++;
+    }
+    return 0;
+}
+
+static int announce(struct failure *why)
+{
+    static char line[READY_LINE_MAX];
+    char text[ENDPOINT_TEXT_MAX];
+    struct json_writer writer;
+    json_writer_start(&writer, line, sizeof(line));
+    json_write_object_begin(&writer);
+    json_member_string(&writer, "event", "ready");
+    json_write_name(&writer, "listen");
+    json_write_array_begin(&writer);
+    for (size_t i = 0; i < broker.listener_count; i++) {
+        endpoint_format(&broker.listeners[i].endpoint, text);
+        json_write_string(&writer, text);
+    }
+    json_write_array_end(&writer);
+    json_member_string(&writer, "token", broker.token);
+    json_write_name(&writer, "pin");
+    json_write_null(&writer); /* with TLS over TCP only */
+    json_write_name(&writer, "egress");
+    json_write_array_begin(&writer);
+    json_write_string(&writer, "gateway");
+    for (size_t i = 0; i < broker.rules.count; i++)
+        json_write_string(&writer, broker.rules.rules[i].name);
+    json_write_array_end(&writer);
+    json_write_object_end(&writer);
+    int length = json_writer_finish(&writer, true);
+    int result = length < 0 ? length : io_write_full(STDOUT_FILENO, line, (size_t)length);
+    secret_wipe(line, sizeof(line));
+    return result < 0 ? failure_errno(why, -result, "tell standard output that it is ready") : 0;
+}
+
+static const struct step {
+    int (*run)(struct failure *why);
+    enum broker_exit status; /* when it fails */
+} steps[] = {
+    {read_rules, BROKER_EXIT_CONFIGURATION},
+    {read_credential, BROKER_EXIT_CREDENTIAL},
+    {read_trust, BROKER_EXIT_CONFIGURATION},
+    {tell_notices, BROKER_EXIT_OK},
+    {end_check, BROKER_EXIT_OK},
+    {open_log, BROKER_EXIT_CONFIGURATION},
+    {start_engine, BROKER_EXIT_INTERNAL},
+    {mint_token, BROKER_EXIT_INTERNAL},
+    {listen_everywhere, BROKER_EXIT_UNAVAILABLE},
+    {announce, BROKER_EXIT_UNAVAILABLE},
+};
+
+static void clean_up(void)
+{
+    engine_close(&broker);
+    access_log_close(&broker.log);
+    credential_close(&broker.credential);
+    trust_close(&broker.trust);
+    secret_wipe(broker.token, sizeof(broker.token));
+    curl_global_cleanup();
+}
+
+/* Returns an exit status when there is nothing more to do, or -1. */
+static int read_options(int argc, char **argv)
+{
+    struct failure why;
+    switch (options_parse(&broker.options, argc, argv, &why)) {
+    case OPTIONS_RUN:
+        return -1;
+    case OPTIONS_HELP:
+        options_print_help(stdout);
+        return BROKER_EXIT_OK;
+    case OPTIONS_VERSION:
+        printf("codev-broker %s\n", CODEV_VERSION);
+        return BROKER_EXIT_OK;
+    }
+    notice("", why.text);
+    notice("", "try --help");
+    return BROKER_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    struct failure why;
+    process_harden();
+    int status = read_options(argc, argv);
+    if (status >= 0)
+        return status;
+    for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
+        if (steps[i].run(&why) < 0) {
+            notice("", why.text);
+            credential_close(&broker.credential);
+            for (size_t j = 0; j < broker.listener_count; j++)
+                listener_close(&broker.listeners[j]);
+            return steps[i].status;
+        }
+    }
+    engine_run(&broker);
+    clean_up();
+    return BROKER_EXIT_OK;
+}

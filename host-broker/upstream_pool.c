@@ -1,0 +1,87 @@
+/* libcurl's sockets and timers under epoll: see upstream_pool.h. */
+#include "host-broker/upstream_pool.h"
+
+#include <errno.h>
+
+/* libcurl says which of its sockets to watch for what (CURLMOPT_SOCKETFUNCTION). `watched` is what we
+ * told it to remember for the socket: not NULL once epoll knows it. */
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *watched)
+{
+    struct upstream_pool *pool = user;
+    struct event_ref ref = {.source = EVENT_UPSTREAM, .pool = pool->number, .index = (uint32_t)fd};
+    uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        event_loop_remove(pool->loop, fd);
+        curl_multi_assign(pool->multi, fd, NULL);
+        return 0;
+    }
+    int result = watched == NULL ? event_loop_add(pool->loop, fd, events, ref)
+                                 : event_loop_change(pool->loop, fd, events, ref);
+    if (result == 0)
+        curl_multi_assign(pool->multi, fd, pool);
+    return result == 0 ? 0 : -1;
+}
+
+static int on_timer(CURLM *multi, long timeout_ms, void *user)
+{
+    struct upstream_pool *pool = user;
+    (void)multi;
+    pool->deadline = timeout_ms < 0 ? NEVER : pool->loop->now + timeout_ms * MILLISECONDS;
+    return 0;
+}
+
+int upstream_pool_open(struct upstream_pool *pool, struct event_loop *loop, unsigned number,
+                       struct failure *why)
+{
+    *pool = (struct upstream_pool){.loop = loop, .number = number, .deadline = NEVER};
+    pool->multi = curl_multi_init();
+    pool->share = curl_share_init();
+    if (pool->multi == NULL || pool->share == NULL)
+        return failure_set(why, ENOMEM, "start libcurl");
+    curl_share_setopt(pool->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+    curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
+    curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
+    curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, (long)UPSTREAM_CONNECTIONS_KEPT);
+    curl_multi_setopt(pool->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
+    return 0;
+}
+
+void upstream_pool_ready(struct upstream_pool *pool, int fd, uint32_t events)
+{
+    int running, mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) |
+                        (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+                        (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
+    curl_multi_socket_action(pool->multi, fd, mask, &running);
+}
+
+void upstream_pool_tick(struct upstream_pool *pool)
+{
+    int running;
+    if (pool->deadline > pool->loop->now)
+        return;
+    pool->deadline = NEVER; /* libcurl sets it anew */
+    curl_multi_socket_action(pool->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+}
+
+CURL *upstream_pool_finished(struct upstream_pool *pool, CURLcode *result)
+{
+    int left;
+    for (CURLMsg *message; (message = curl_multi_info_read(pool->multi, &left)) != NULL;) {
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        CURL *easy = message->easy_handle;
+        *result = message->data.result; /* the message dies with the removal */
+        curl_multi_remove_handle(pool->multi, easy);
+        return easy;
+    }
+    return NULL;
+}
+
+void upstream_pool_close(struct upstream_pool *pool)
+{
+    curl_multi_cleanup(pool->multi);
+    curl_share_cleanup(pool->share);
+}

@@ -1,0 +1,47 @@
+/* libcurl's multi interface on our event loop, and the connections to upstreams that it keeps.
+ *
+ * There is one pool for the gateway and one for named rules: libcurl keys kept connections by host, not
+ * by our credential, and what was opened for one must not serve the other.
+ *
+ * HTTP/1.1 is spoken to upstreams whatever libcurl could do: before 8.13 its HTTP/2 has faults with
+ * pausing, on which our back-pressure rests.
+ *
+ * Nothing of an exchange may be freed, nor its handle removed, while libcurl is calling us back: callbacks
+ * mark, and the engine acts on the marks between wake-ups.
+ */
+#ifndef HOST_BROKER_UPSTREAM_POOL_H
+#define HOST_BROKER_UPSTREAM_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <curl/curl.h>
+
+#include "common/failure.h"
+#include "host-broker/event_loop.h"
+
+#define UPSTREAM_CONNECTIONS_KEPT 64
+
+struct upstream_pool {
+    CURLM *multi;
+    CURLSH *share; /* TLS sessions: a new connection resumes instead of shaking hands in full */
+    struct event_loop *loop;
+    unsigned number;  /* in event references */
+    int64_t deadline; /* when libcurl wants to be called though nothing is ready, or NEVER */
+};
+
+int upstream_pool_open(struct upstream_pool *pool, struct event_loop *loop, unsigned number,
+                       struct failure *why);
+
+/* Tells libcurl that its socket is ready: `events` as epoll has them. */
+void upstream_pool_ready(struct upstream_pool *pool, int fd, uint32_t events);
+
+/* Calls libcurl when its deadline has come. */
+void upstream_pool_tick(struct upstream_pool *pool);
+
+/* A handle whose transfer has ended, with its result, or NULL. The handle has left the pool. */
+CURL *upstream_pool_finished(struct upstream_pool *pool, CURLcode *result);
+
+void upstream_pool_close(struct upstream_pool *pool);
+
+#endif
