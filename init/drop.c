@@ -62,16 +62,17 @@ static int compare_descriptors(const void *left, const void *right)
     return *(const int *)left - *(const int *)right;
 }
 
-/* Closes all but 0 to 2 and those to keep: the gaps between them, in order. */
+/* Closes all but 0 to 2 and those to keep: the gaps between them, in order. The cgroup's is kept for its step. */
 static int step_descriptors(struct drop_state *state, struct failure *why)
 {
-    int keep[DROP_KEEP_MAX];
+    int keep[DROP_KEEP_MAX + 1];
     unsigned count = state->plan->keep_count, from = STDERR_FILENO + 1;
 
     if (count > DROP_KEEP_MAX)
         return failure_set(why, E2BIG, "more than %d descriptors to keep", DROP_KEEP_MAX);
     if (count > 0)
         memcpy(keep, state->plan->keep_fds, count * sizeof(*keep));
+    keep[count++] = state->plan->cgroup_fd;
     qsort(keep, count, sizeof(*keep), compare_descriptors);
     for (unsigned i = 0; i < count; i++) {
         if (keep[i] < 0 || (unsigned)keep[i] < from)
@@ -152,7 +153,13 @@ static int step_limits(struct drop_state *state, struct failure *why)
 
 static int step_cgroup(struct drop_state *state, struct failure *why)
 {
-    return state->plan->cgroup_fd < 0 ? 0 : cgroup_enter(state->plan->cgroup_fd, why);
+    int result;
+
+    if (state->plan->cgroup_fd < 0)
+        return 0;
+    result = cgroup_enter(state->plan->cgroup_fd, why);
+    close(state->plan->cgroup_fd);
+    return result;
 }
 
 static int step_root(struct drop_state *state, struct failure *why)
@@ -238,10 +245,10 @@ static int step_filter(struct drop_state *state, struct failure *why)
 
 static int step_verify(struct drop_state *state, struct failure *why)
 {
-    int result = drop_verify(state->plan, state->status_fd, why);
+    int result = drop_check_identity(state->plan, state->status_fd, why);
 
     fd_close(&state->status_fd);
-    return result;
+    return result < 0 ? result : drop_check_no_way_back(why);
 }
 
 static int step_directory(struct drop_state *state, struct failure *why)

@@ -30,8 +30,10 @@ struct drop_plan {
  * directory is / afterwards. */
 int drop_to_account(const struct drop_plan *plan, struct failure *why);
 
-/* The last step alone: 0 when this process is the account and nothing else by /proc/self/status as read from
- * `status_fd`, and no way back to root works. For the self-test, which proves it once more. */
-int drop_verify(const struct drop_plan *plan, int status_fd, struct failure *why);
+/* The last step in its two parts, also for the self-test, which proves it once more. The process is the plan's
+ * account and nothing else, by /proc/self/status as read from `status_fd`; and nothing that would make it root
+ * works. -EPERM says what is wrong, and the process must end. */
+int drop_check_identity(const struct drop_plan *plan, int status_fd, struct failure *why);
+int drop_check_no_way_back(struct failure *why);
 
 #endif

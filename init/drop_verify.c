@@ -110,7 +110,7 @@ static const char *regain_root(void)
     return NULL;
 }
 
-int drop_verify(const struct drop_plan *plan, int status_fd, struct failure *why)
+int drop_check_identity(const struct drop_plan *plan, int status_fd, struct failure *why)
 {
     char status[STATUS_MAX];
     ssize_t length = io_read_full(status_fd, status, sizeof(status) - 1);
@@ -118,10 +118,13 @@ int drop_verify(const struct drop_plan *plan, int status_fd, struct failure *why
     if (length < 0)
         return failure_errno(why, (int)-length, "read /proc/self/status");
     status[length] = '\0';
-    int result = check_status(plan, status, why);
-    if (result < 0)
-        return result;
+    return check_status(plan, status, why);
+}
+
+int drop_check_no_way_back(struct failure *why)
+{
     const char *way = regain_root();
+
     if (way != NULL)
         return failure_set(why, EPERM, "root could be had back by %s", way);
     return 0;

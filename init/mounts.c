@@ -11,17 +11,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/escape.h"
+#include "init/child_wait.h"
 #include "init/gitconfig.h"
 #include "init/mount_api.h"
 #include "init/mount_target.h"
@@ -173,10 +170,6 @@ void mounts_undo(const struct boot_config *config)
         sync();
         return;
     }
-    CLEANUP_FD int process = (int)syscall(SYS_pidfd_open, child, 0);
-    struct pollfd ended = {.fd = process, .events = POLLIN};
-    if (process >= 0 && poll(&ended, 1, UNDO_TIMEOUT_MS) == 0)
-        kill(child, SIGKILL);
-    else
-        waitpid(child, NULL, 0);
+    if (!child_wait(child, UNDO_TIMEOUT_MS))
+        child_end(child);
 }

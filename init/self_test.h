@@ -11,7 +11,7 @@
 #define SELF_TEST_CHECKS_MAX 32
 
 struct self_test_check {
-    char name[40];    /* "no-network-device" */
+    char name[40]; /* "no-network-device" */
     bool ok;
     char detail[120]; /* what was tried and what the kernel said */
 };

@@ -1,0 +1,43 @@
+/* The single checks of the self-test, run in the dropped child.
+ *
+ * Each returns true when all is right, and writes what was tried and what the kernel said.
+ */
+#ifndef INIT_SELF_TEST_CHECKS_H
+#define INIT_SELF_TEST_CHECKS_H
+
+#include "init/drop.h"
+#include "init/self_test.h"
+
+struct self_test_context {
+    const struct boot_config *config;
+    const struct drop_plan *plan;
+    pid_t agent_pid, init_pid;
+};
+
+struct self_test_detail {
+    char text[sizeof(((struct self_test_check *)0)->detail)];
+};
+
+typedef bool self_test_function(const struct self_test_context *context,
+                                struct self_test_detail *detail);
+
+/* Helpers for the checks: set the text (cut to size) and return `ok`. */
+bool self_test_say(struct self_test_detail *detail, bool ok, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* For something that must fail: `result` as a system call returns it. Right when it is negative; errno is named. */
+bool self_test_refused(struct self_test_detail *detail, long result, const char *what);
+
+/* self_test_privilege.c */
+self_test_function check_drop_identity, check_no_root_again, check_no_new_namespace, check_no_mount,
+    check_no_io_uring, check_no_device_node, check_system_not_writable, check_cgroup_locked,
+    check_agent_memory;
+
+/* self_test_network.c */
+self_test_function check_no_network_device, check_no_vsock, check_no_packet_socket,
+    check_no_raw_socket, check_no_netfilter_socket, check_no_tcp_outside, check_no_udp_outside;
+
+/* self_test_relay.c */
+self_test_function check_no_egress_without_login, check_broker_answers, check_dns_answers_nxdomain;
+
+#endif
