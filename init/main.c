@@ -1,0 +1,114 @@
+/* codev-init: PID 1 of the sandbox's virtual machine.
+ *
+ * It brings the machine up in stages (stage.h), each of which fails closed, runs one server in it as an
+ * ordinary account, and ends with it. From its first instruction to the machine's power-off it is the only
+ * process that no limit applies to, and it parses nothing that other processes of the guest or the network
+ * sent: what it reads is the kernel's, and the host's commands on the control channel.
+ *
+ * PID 1 may never exit: every function that ends the sandbox powers the machine off (shutdown.h).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/io.h"
+#include "init/events.h"
+#include "init/sandbox.h"
+#include "init/shutdown.h"
+#include "init/start.h"
+#include "init/supervise.h"
+
+static struct sandbox sandbox; /* no initialiser: its buffers shall not lie in the program's file */
+
+static stage_function *const stage_functions[STAGE_COUNT] = {
+    [STAGE_BASE] = start_base,           [STAGE_CONFIG] = start_config,
+    [STAGE_CLOCK] = start_clock,         [STAGE_HOSTNAME] = start_hostname,
+    [STAGE_ACCOUNT] = start_account,     [STAGE_MOUNTS] = start_mounts,
+    [STAGE_NETWORK] = start_network,     [STAGE_FIREWALL] = start_firewall,
+    [STAGE_CGROUPS] = start_cgroups,     [STAGE_RELAY] = start_relay,
+    [STAGE_SELF_TEST] = start_self_test, [STAGE_SERVER] = start_server,
+};
+
+static void report_stage(struct sandbox *done, enum stage_id stage, int64_t nanoseconds)
+{
+    (void)event_stage(&done->control, stage_names[stage], nanoseconds);
+    (void)control_flush(&done->control);
+}
+
+static const char *wanted_failure(const struct sandbox *asked)
+{
+    return asked->configured ? asked->config.fail_stage : NULL;
+}
+
+static const struct stage_plan plan = {
+    .functions = stage_functions,
+    .done = report_stage,
+    .fail_stage = wanted_failure,
+};
+
+/* The kernel gives PID 1 no descriptors when it has no console: then the first file that is opened would
+ * become standard input. */
+static void reserve_stdio(void)
+{
+    int fd;
+
+    do
+        fd = open("/", O_PATH | O_CLOEXEC);
+    while (fd >= 0 && fd < 2);
+    if (fd > 2)
+        close(fd);
+}
+
+/* Descriptors that are not open yet. */
+static void mark_absent(void)
+{
+    sandbox.cgroups = (struct cgroups){.server_fd = -1, .relay_fd = -1};
+    sandbox.relay = (struct relay_process){.config_fd = -1, .binary_fd = -1};
+    sandbox.signal_fd = -1;
+    sandbox.io.input.fd = -1;
+    for (int stream = 0; stream < OUTPUT_STREAM_COUNT; stream++)
+        sandbox.io.outputs[stream].fd = -1;
+}
+
+static void begin(void)
+{
+    struct failure why;
+
+    sandbox.started_ns = io_monotonic_ns();
+    mark_absent();
+    shutdown_guard_faults();
+    reserve_stdio();
+    if (control_open(&sandbox.control) < 0 || supervise_open_signals(&sandbox, &why) < 0)
+        sandbox_abort("no memory or no signals: power-off");
+    (void)event_hello(&sandbox.control);
+}
+
+static void run_stages(void)
+{
+    enum stage_id failed;
+    struct failure why;
+
+    if (stage_run_all(&plan, &sandbox, &failed, &why) < 0)
+        sandbox_fail(&sandbox, failed, &why);
+}
+
+static void report_ready(void)
+{
+    if (sandbox.phase == PHASE_RUNNING)
+        (void)event_ready(&sandbox.control, io_monotonic_ns() - sandbox.started_ns,
+                          &sandbox.config.way_in, &sandbox.report);
+}
+
+int main(void)
+{
+    if (getpid() != 1) {
+        fputs("codev-init is PID 1 of a virtual machine and does nothing elsewhere\n", stderr);
+        return 64;
+    }
+    begin();
+    run_stages();
+    report_ready();
+    supervise_until_end(&sandbox);
+    sandbox_end(&sandbox);
+}

@@ -1,0 +1,60 @@
+/* Everything that codev-init holds, in one structure that exists once. */
+#ifndef INIT_SANDBOX_H
+#define INIT_SANDBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "init/account.h"
+#include "init/boot_config.h"
+#include "init/cgroups.h"
+#include "init/control.h"
+#include "init/relay_start.h"
+#include "init/restart.h"
+#include "init/self_test.h"
+#include "init/server.h"
+#include "init/server_io.h"
+#include "init/stage.h"
+#include "nft/firewall.h"
+
+/* How far the server's life has come. Only supervise.c changes it. */
+enum phase {
+    PHASE_NONE,     /* no server yet. Left when it is started */
+    PHASE_STARTING, /* it runs, its port does not accept yet. Left by the port, its end, a shutdown */
+    PHASE_RUNNING, /* ready. Left by its end, a shutdown */
+    PHASE_ENDING, /* it was told to end and has its grace. Left by its end, by the end of the grace */
+    PHASE_DRAINING, /* it ended: what others of its group still write is taken for DRAIN_LIMIT */
+    PHASE_KILLED,   /* its group was killed: what lies in the pipes is taken for DRAIN_LIMIT */
+    PHASE_ENDED,    /* nothing of it is left */
+    PHASE_COUNT
+};
+
+/* One-shot timers of the event loop. */
+enum timer { TIMER_READY_PROBE, TIMER_READY_LIMIT, TIMER_AGENT_RESTART, TIMER_PHASE, TIMER_COUNT };
+
+struct sandbox {
+    int64_t started_ns; /* PID 1's first instructions, CLOCK_MONOTONIC */
+    bool configured;    /* `config` below is valid */
+    bool mounted;       /* the stage `mounts` was begun */
+    struct boot_config config;
+    struct control control;
+    struct account account;
+    struct firewall firewall;
+    struct cgroups cgroups;
+    struct self_test_report report;
+
+    struct relay_process relay;
+    struct restart_policy relay_restarts;
+
+    struct server server;
+    struct server_io io;
+    enum phase phase;
+    bool
+        hurry; /* the end was asked for: output is drained for DRAIN_LIMIT however slow the host is */
+    bool acknowledged;
+    int64_t timers[TIMER_COUNT]; /* CLOCK_MONOTONIC; 0: off */
+    int64_t probe_wait_ns;
+    int signal_fd;
+};
+
+#endif

@@ -1,0 +1,157 @@
+/* The ends of a sandbox: see shutdown.h.
+ *
+ * From here nothing returns, and nothing waits without a limit: processes that do not die, a host that
+ * does not answer, a file system that hangs must not keep the machine on. sync(2) itself cannot be
+ * limited; an alarm powers off when it takes SYNC_LIMIT_S.
+ */
+#include "init/shutdown.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/reboot.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/io.h"
+#include "init/command.h"
+#include "init/events.h"
+#include "init/mounts.h"
+
+#define MILLISECOND 1000000ll
+#define KILL_LIMIT_MS 1000
+#define SYNC_LIMIT_S 30
+
+/* The machine's end. reboot(2) fails only without CAP_SYS_BOOT, and returns where nothing can switch the
+ * power; then a restart, which the harness and every VMM take as an end, and at last waiting: never exit. */
+static noreturn void power_off(void)
+{
+    if (getpid() == 1) {
+        reboot(RB_POWER_OFF);
+        reboot(RB_AUTOBOOT);
+        for (;;)
+            pause();
+    }
+    _exit(125); /* not PID 1: a mistaken start or a test, whose machine is not ours to switch off */
+}
+
+static void power_off_at_once(int signal)
+{
+    (void)signal;
+    power_off();
+}
+
+static void report_fault(int signal)
+{
+    static const char text[] = "codev-init: a fault of its own (signal 00); power-off\n";
+    char line[sizeof(text)];
+    char *digits = memcpy(line, text, sizeof(line));
+
+    digits = strstr(digits, "00");
+    digits[0] = (char)('0' + signal / 10);
+    digits[1] = (char)('0' + signal % 10);
+    console_write(line);
+    power_off();
+}
+
+void shutdown_guard_faults(void)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP};
+
+    for (unsigned number = 0; number < ARRAY_LENGTH(faults); number++)
+        signal(faults[number], report_fault);
+}
+
+void sandbox_abort(const char *text)
+{
+    console_write(text);
+    power_off();
+}
+
+/* Kills a group and reaps until nothing of it is left, for KILL_LIMIT_MS at most. */
+static void end_group(int group_fd)
+{
+    const int64_t deadline = io_monotonic_ns() + KILL_LIMIT_MS * MILLISECOND;
+    const struct timespec pause = {.tv_nsec = 20 * MILLISECOND};
+    sigset_t children;
+
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    (void)cgroup_kill(group_fd);
+    for (;;) {
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        if (!cgroup_populated(group_fd) || io_monotonic_ns() >= deadline)
+            return;
+        sigtimedwait(&children, NULL, &pause);
+    }
+}
+
+static void sync_all(const struct sandbox *sandbox)
+{
+    signal(SIGALRM, power_off_at_once);
+    alarm(SYNC_LIMIT_S);
+    if (sandbox->mounted)
+        mounts_undo(&sandbox->config);
+    sync();
+    alarm(0);
+}
+
+static void end_everything(struct sandbox *sandbox)
+{
+    end_group(sandbox->cgroups.server_fd);
+    server_io_close(&sandbox->io);
+    relay_stop(&sandbox->relay);
+    end_group(sandbox->cgroups.relay_fd);
+    sync_all(sandbox);
+}
+
+/* Sends what is queued and waits for the host's `ack`, CONTROL_ACK_TIMEOUT_MS at most. */
+static void await_acknowledgement(struct sandbox *sandbox)
+{
+    const int64_t deadline = io_monotonic_ns() + CONTROL_ACK_TIMEOUT_MS * MILLISECOND;
+    struct control *control = &sandbox->control;
+    int64_t left;
+
+    while (!sandbox->acknowledged && (left = deadline - io_monotonic_ns()) > 0) {
+        struct pollfd entry = {.fd = control->fd, .events = POLLIN};
+        char *line;
+        size_t length;
+        if (control_flush(control) < 0)
+            return;
+        if (control_wants_write(control))
+            entry.events |= POLLOUT;
+        poll(&entry, 1, (int)(left / MILLISECOND) + 1);
+        if (entry.revents != 0 && control_receive(control) < 0)
+            return;
+        while (control_next_line(control, &line, &length) > 0)
+            command_run(sandbox, line, length);
+    }
+}
+
+void sandbox_end(struct sandbox *sandbox)
+{
+    end_everything(sandbox);
+    (void)event_exit(&sandbox->control, sandbox->server.wait_status);
+    await_acknowledgement(sandbox);
+    power_off();
+}
+
+void sandbox_fail(struct sandbox *sandbox, enum stage_id stage, const struct failure *why)
+{
+    char text[FAILURE_TEXT_MAX + 64];
+
+    (void)event_failed(&sandbox->control, stage_names[stage], why->text);
+    if (sandbox->control.fd < 0) {
+        snprintf(text, sizeof(text), "stage %s failed: %s", stage_names[stage], why->text);
+        console_write(text);
+    }
+    (void)control_flush(&sandbox->control);
+    end_everything(sandbox);
+    if (sandbox->control.fd >= 0)
+        await_acknowledgement(sandbox);
+    power_off();
+}

@@ -1,0 +1,163 @@
+/* The stages' functions: each calls the module that does the work and passes on what the next ones need.
+ * What is worth knowing about a stage stands in that module. */
+#include "init/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/io.h"
+#include "common/secret.h"
+#include "init/base.h"
+#include "init/environment.h"
+#include "init/events.h"
+#include "init/machine.h"
+#include "init/mounts.h"
+#include "init/network.h"
+#include "init/sandbox.h"
+#include "init/supervise.h"
+
+#define MILLISECOND 1000000ll
+
+/* Descriptors 0 to 2 of init itself: nothing reads or writes them, and no other file may land there. */
+static int close_stdio(struct failure *why)
+{
+    CLEANUP_FD int sink = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (sink < 0)
+        return failure_errno(why, errno, "open /dev/null");
+    for (int number = 0; number < 3; number++)
+        if (dup2(sink, number) < 0)
+            return failure_errno(why, errno, "descriptor %d", number);
+    return 0;
+}
+
+int start_base(struct sandbox *sandbox, struct failure *why)
+{
+    int result = base_mount(why);
+
+    (void)sandbox;
+    if (result < 0)
+        return result;
+    result = io_write_file(AT_FDCWD, "/proc/self/oom_score_adj", 0, 0, "-1000");
+    if (result < 0)
+        return failure_errno(why, -result, "write oom_score_adj");
+    return close_stdio(why);
+}
+
+/* The first line from the host, within what is left of CONTROL_CONFIG_TIMEOUT_MS. */
+static int await_line(struct control *control, int64_t deadline, char **line, size_t *length,
+                      struct failure *why)
+{
+    int result;
+
+    while ((result = control_next_line(control, line, length)) == 0) {
+        const int64_t left = (deadline - io_monotonic_ns()) / MILLISECOND;
+        struct pollfd entry = {.fd = control->fd, .events = POLLIN};
+        if (left <= 0 || poll(&entry, 1, (int)left) == 0)
+            return failure_set(why, ETIMEDOUT, "no boot configuration within %d s",
+                               CONTROL_CONFIG_TIMEOUT_MS / 1000);
+        if (control_receive(control) < 0)
+            return failure_set(
+                why, EPIPE, "the host closed the channel before the boot configuration was whole");
+    }
+    if (result < 0)
+        return failure_set(why, -result, "the boot configuration is longer than %d bytes",
+                           CONTROL_LINE_MAX);
+    return 0;
+}
+
+int start_config(struct sandbox *sandbox, struct failure *why)
+{
+    const int64_t deadline = io_monotonic_ns() + CONTROL_CONFIG_TIMEOUT_MS * MILLISECOND;
+    char *line;
+    size_t length;
+    int result = control_dial(&sandbox->control, deadline, why);
+
+    if (result == 0)
+        result = await_line(&sandbox->control, deadline, &line, &length, why);
+    if (result < 0)
+        return result;
+    result = boot_config_parse(&sandbox->config, line, length, why);
+    secret_wipe(line, length);
+    sandbox->configured = result == 0;
+    return result;
+}
+
+int start_clock(struct sandbox *sandbox, struct failure *why)
+{
+    bool changed;
+
+    return clock_set(sandbox->config.unix_ns, &changed, why);
+}
+
+int start_hostname(struct sandbox *sandbox, struct failure *why)
+{
+    if (hostname_set(sandbox->config.hostname, why) != 0)
+        (void)event_warning(&sandbox->control, why->text);
+    return 0; /* never fatal */
+}
+
+int start_account(struct sandbox *sandbox, struct failure *why)
+{
+    return account_apply(&sandbox->config, &sandbox->account, why);
+}
+
+int start_mounts(struct sandbox *sandbox, struct failure *why)
+{
+    sandbox->mounted = true; /* some of them, perhaps: the end undoes what is there */
+    return mounts_apply(&sandbox->config, &sandbox->account, why);
+}
+
+int start_network(struct sandbox *sandbox, struct failure *why)
+{
+    (void)sandbox;
+    return network_prepare(why);
+}
+
+int start_firewall(struct sandbox *sandbox, struct failure *why)
+{
+    return nft_firewall_load(&sandbox->firewall, why);
+}
+
+int start_cgroups(struct sandbox *sandbox, struct failure *why)
+{
+    return cgroups_create(&sandbox->cgroups, &sandbox->config, why);
+}
+
+int start_relay(struct sandbox *sandbox, struct failure *why)
+{
+    return relay_start(&sandbox->relay, &sandbox->config, sandbox->cgroups.relay_fd, why);
+}
+
+int start_self_test(struct sandbox *sandbox, struct failure *why)
+{
+    return self_test_run(&sandbox->config, &sandbox->account, sandbox->cgroups.server_fd,
+                         sandbox->relay.pid, &sandbox->report, why);
+}
+
+int start_server(struct sandbox *sandbox, struct failure *why)
+{
+    static struct permissions permissions;
+    char **environment;
+    int result = permissions_decide(&sandbox->config, &sandbox->account, &permissions, why);
+
+    if (result == 0 && permissions.warning[0] != '\0')
+        (void)event_warning(&sandbox->control, permissions.warning);
+    if (result == 0)
+        result =
+            environment_build(&sandbox->config, &sandbox->account, &permissions, &environment, why);
+    if (result == 0)
+        result = sandbox_file_write(&sandbox->config, &permissions, why);
+    if (result == 0)
+        result = server_start(&sandbox->server, &sandbox->io, &sandbox->config, &sandbox->account,
+                              sandbox->cgroups.server_fd, environment, why);
+    if (result < 0)
+        return result;
+    supervise_begin(sandbox);
+    (void)supervise_until_ready(sandbox);
+    return 0;
+}

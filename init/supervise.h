@@ -1,0 +1,23 @@
+/* The event loop: from the server's start to its end. */
+#ifndef INIT_SUPERVISE_H
+#define INIT_SUPERVISE_H
+
+#include <stdbool.h>
+
+#include "init/sandbox.h"
+
+/* Blocks the signals that init waits for and opens the descriptor that tells of them. */
+int supervise_open_signals(struct sandbox *sandbox, struct failure *why);
+
+/* Takes note that the server was started. */
+void supervise_begin(struct sandbox *sandbox);
+
+/* Runs the loop until the server is ready, or until nothing of it is left, which may come first: true
+ * when it is ready. What ends the sandbox for another reason does not return. */
+bool supervise_until_ready(struct sandbox *sandbox);
+void supervise_until_end(struct sandbox *sandbox);
+
+/* Tells the server to end; after grace_ms it is killed. Again: only shortens the grace. */
+void supervise_shutdown(struct sandbox *sandbox, int64_t grace_ms);
+
+#endif
