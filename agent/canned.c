@@ -10,8 +10,8 @@
 #define TEXT(number) TEXT_OF(number)
 
 /* `fields` are complete header lines. */
-static size_t answer_write(char out[CANNED_MAX], const char *status, const char *fields, const char *type,
-                           const char *message)
+static size_t answer_write(char out[CANNED_MAX], const char *status, const char *fields,
+                           const char *type, const char *message)
 {
     char body[CANNED_MAX / 2];
     struct json_writer writer;
@@ -27,22 +27,25 @@ static size_t answer_write(char out[CANNED_MAX], const char *status, const char 
     int body_length = json_writer_finish(&writer, false);
     if (body_length < 0)
         body_length = 0;
-    int length = snprintf(out, CANNED_MAX,
-                          "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s"
-                          "Connection: close\r\n\r\n%.*s",
-                          status, body_length, fields, body_length, body);
+    int length =
+        snprintf(out, CANNED_MAX,
+                 "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s"
+                 "Connection: close\r\n\r\n%.*s",
+                 status, body_length, fields, body_length, body);
     return length < 0 ? 0 : length < CANNED_MAX ? (size_t)length : CANNED_MAX - 1;
 }
 
 size_t canned_unreachable(char out[CANNED_MAX], const char *reason)
 {
-    char message[CANNED_MAX / 4];
-    snprintf(message, sizeof(message), "the sandbox's broker on the host cannot be reached: %s", reason);
+    char message[192];
+    snprintf(message, sizeof(message), "the sandbox's broker on the host cannot be reached: %s",
+             reason);
     return answer_write(out, "502 Bad Gateway", "", "codev_broker_unreachable", message);
 }
 
 size_t canned_full(char out[CANNED_MAX])
 {
-    return answer_write(out, "503 Service Unavailable", "Retry-After: 1\r\n", "codev_relay_full",
-                        "the sandbox's relay already has " TEXT(RELAY_CONNECTIONS_MAX) " connections");
+    return answer_write(
+        out, "503 Service Unavailable", "Retry-After: 1\r\n", "codev_relay_full",
+        "the sandbox's relay already has " TEXT(RELAY_CONNECTIONS_MAX) " connections");
 }

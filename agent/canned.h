@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#define CANNED_MAX 768
+#define CANNED_MAX 1024
 
 /* 502, type codev_broker_unreachable. Returns the length (no NUL). */
 size_t canned_unreachable(char out[CANNED_MAX], const char *reason);

@@ -49,19 +49,23 @@ static int check_forward(const struct relay_forward *forward, struct failure *wh
     if (forward->listen_fd < 0)
         return failure_set(why, EINVAL, "no listener");
     if (forward->dial_count == 0 || forward->dial_count > RELAY_DIALS_MAX)
-        return failure_set(why, EINVAL, "%u addresses to dial, not 1 to %d", forward->dial_count, RELAY_DIALS_MAX);
+        return failure_set(why, EINVAL, "%u addresses to dial, not 1 to %d", forward->dial_count,
+                           RELAY_DIALS_MAX);
     if (forward->pin[0])
         return failure_set(why, EINVAL, "a pinned key needs TLS, which this relay does not speak");
     for (unsigned i = 0; i < forward->dial_count; i++) {
         const struct endpoint *dial = &forward->dials[i];
         char text[ENDPOINT_TEXT_MAX];
         if ((unsigned)dial->kind >= ENDPOINT_KIND_COUNT)
-            return failure_set(why, EINVAL, "address %u is of unknown kind %u", i, (unsigned)dial->kind);
+            return failure_set(why, EINVAL, "address %u is of unknown kind %u", i,
+                               (unsigned)dial->kind);
         endpoint_format(dial, text);
         if (dial->kind == ENDPOINT_TCP_GATEWAY)
             return failure_set(why, EINVAL, "%s: this relay has no route to a gateway", text);
         if (forward->role == RELAY_TO_BROKER && is_tcp(dial))
-            return failure_set(why, EINVAL, "%s: a broker over TCP needs TLS, which this relay does not speak", text);
+            return failure_set(why, EINVAL,
+                               "%s: a broker over TCP needs TLS, which this relay does not speak",
+                               text);
     }
     return check_secret(forward, why);
 }
@@ -69,10 +73,12 @@ static int check_forward(const struct relay_forward *forward, struct failure *wh
 int config_check(const struct relay_config *config, struct failure *why)
 {
     if (config->magic != RELAY_CONFIG_MAGIC || config->size != sizeof(*config))
-        return failure_set(why, EINVAL, "the record on descriptor 0 is not one of this build's codev-init");
+        return failure_set(why, EINVAL,
+                           "the record on descriptor 0 is not one of this build's codev-init");
     if (config->forward_count > RELAY_FORWARDS_MAX || config->dns_count > RELAY_DNS_MAX)
         return failure_set(why, EINVAL, "%u forwards and %u DNS sockets, more than %d and %d",
-                           config->forward_count, config->dns_count, RELAY_FORWARDS_MAX, RELAY_DNS_MAX);
+                           config->forward_count, config->dns_count, RELAY_FORWARDS_MAX,
+                           RELAY_DNS_MAX);
     for (unsigned i = 0; i < config->forward_count; i++) {
         const struct relay_forward *forward = &config->forwards[i];
         if (forward->role >= RELAY_ROLE_COUNT)
@@ -90,13 +96,15 @@ static bool same_table(const struct relay_config *a, const struct relay_config *
         memcmp(a->dns_fds, b->dns_fds, a->dns_count * sizeof(a->dns_fds[0])) != 0)
         return false;
     for (unsigned i = 0; i < a->forward_count; i++) {
-        if (a->forwards[i].listen_fd != b->forwards[i].listen_fd || a->forwards[i].role != b->forwards[i].role)
+        if (a->forwards[i].listen_fd != b->forwards[i].listen_fd ||
+            a->forwards[i].role != b->forwards[i].role)
             return false;
     }
     return true;
 }
 
-int config_replace(struct relay_config *current, const struct relay_config *next, struct failure *why)
+int config_replace(struct relay_config *current, const struct relay_config *next,
+                   struct failure *why)
 {
     int result = config_check(next, why);
     if (result < 0)

@@ -15,6 +15,7 @@ int config_check(const struct relay_config *config, struct failure *why);
 
 /* Takes dial addresses and secrets of a further record. Listeners, roles and DNS sockets must be those
  * of the running table. 0, or -EINVAL with a reason, and then `current` is untouched. */
-int config_replace(struct relay_config *current, const struct relay_config *next, struct failure *why);
+int config_replace(struct relay_config *current, const struct relay_config *next,
+                   struct failure *why);
 
 #endif

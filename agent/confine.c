@@ -69,10 +69,13 @@ struct allowed_call {
     uint32_t mask, argument, value_count, values[CHECKED_VALUES];
 };
 
-#define SYSTEM_CALL(name) {.number = SYS_##name}
+#define SYSTEM_CALL(name)                                                                          \
+    {                                                                                              \
+        .number = SYS_##name                                                                       \
+    }
 
 static const struct allowed_call allowed_calls[] = {
-    /* the loop and its clock (most often answered by the vDSO) */
+/* the loop and its clock (most often answered by the vDSO) */
 #ifdef SYS_epoll_wait
     SYSTEM_CALL(epoll_wait),
 #endif
@@ -92,11 +95,18 @@ static const struct allowed_call allowed_calls[] = {
     SYSTEM_CALL(getsockopt),
     /* dialling: streams of the four families that an address can have. No bind and no listen: every
      * listener was inherited */
-    {.number = SYS_socket, .argument = 0, .mask = ~0u, .value_count = 4,
+    {.number = SYS_socket,
+     .argument = 0,
+     .mask = ~0u,
+     .value_count = 4,
      .values = {AF_UNIX, AF_INET, AF_INET6, AF_VSOCK}},
     SYSTEM_CALL(connect),
     /* pages of a ring go back; no other advice, and no mmap, brk or mprotect at all */
-    {.number = SYS_madvise, .argument = 2, .mask = ~0u, .value_count = 1, .values = {MADV_DONTNEED}},
+    {.number = SYS_madvise,
+     .argument = 2,
+     .mask = ~0u,
+     .value_count = 1,
+     .values = {MADV_DONTNEED}},
     /* the end, and the way out of the handler below */
     SYSTEM_CALL(exit_group),
     SYSTEM_CALL(rt_sigreturn),
@@ -115,9 +125,11 @@ static void emit(struct filter *filter, struct sock_filter instruction)
         filter->code[filter->length++] = instruction;
 }
 
-#define LOAD(field) ((struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field)))
+#define LOAD(field)                                                                                \
+    ((struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field)))
 #define VERDICT(action) ((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, (action)))
-#define SKIP_UNLESS(value, count) ((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, (count)))
+#define SKIP_UNLESS(value, count)                                                                  \
+    ((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, (count)))
 
 static void emit_call(struct filter *filter, const struct allowed_call *call)
 {

@@ -11,8 +11,8 @@
 #include "agent/relay.h"
 #include "common/cleanup.h"
 
-void connection_enter(struct relay *relay, struct connection *connection, enum connection_state state,
-                      int64_t deadline)
+void connection_enter(struct relay *relay, struct connection *connection,
+                      enum connection_state state, int64_t deadline)
 {
     if (connection->state == CONNECTION_DEMANDING)
         relay->demanding--;
@@ -76,7 +76,8 @@ void connection_open(struct relay *relay, struct connection *connection, unsigne
 
 /* Sends what is pending for a side. Its refusal to take more is no end yet: what it sent before may
  * still wait to be read. */
-static void transmit_to(struct relay *relay, struct connection *connection, enum connection_side which)
+static void transmit_to(struct relay *relay, struct connection *connection,
+                        enum connection_side which)
 {
     struct flow *flow = &connection->flows[other_side(which)];
     struct side *side = &connection->sides[which];
@@ -100,7 +101,8 @@ static bool takes_nothing(int fd)
 }
 
 /* Reads once from a side and hands the bytes on. */
-static void receive_from(struct relay *relay, struct connection *connection, enum connection_side which)
+static void receive_from(struct relay *relay, struct connection *connection,
+                         enum connection_side which)
 {
     struct side *side = &connection->sides[which];
     ssize_t received = flow_receive(&connection->flows[which], side->fd);
@@ -181,7 +183,8 @@ static void settle(struct relay *relay, struct connection *connection)
             linger(relay, connection);
             return;
         case VERDICT_APOLOGISE:
-            relay->preferred[connection->forward]++; /* the next client starts with another address */
+            relay->preferred[connection
+                                 ->forward]++; /* the next client starts with another address */
             connection_apologise(relay, connection, "it closed the connection without an answer");
             return;
         case VERDICT_COUNT:
@@ -203,7 +206,8 @@ void connection_join(struct relay *relay, struct connection *connection)
         }
         break;
     case RELAY_TO_SERVER:
-        flow_put(&connection->flows[SIDE_TARGET], PREFACE_WAY_IN_ANSWER, strlen(PREFACE_WAY_IN_ANSWER));
+        flow_put(&connection->flows[SIDE_TARGET], PREFACE_WAY_IN_ANSWER,
+                 strlen(PREFACE_WAY_IN_ANSWER));
         break;
     case RELAY_PLAIN:
     case RELAY_ROLE_COUNT:
@@ -240,7 +244,8 @@ static void demand_secret(struct relay *relay, struct connection *connection)
         connection_close(relay, connection);
 }
 
-static void event_dialling(struct relay *relay, struct connection *connection, enum connection_side which)
+static void event_dialling(struct relay *relay, struct connection *connection,
+                           enum connection_side which)
 {
     if (which == SIDE_TARGET) {
         dial_event(relay, connection);
@@ -252,8 +257,8 @@ static void event_dialling(struct relay *relay, struct connection *connection, e
         connection_close(relay, connection);
 }
 
-static void event_joined(struct relay *relay, struct connection *connection, enum connection_side which,
-                         uint32_t events)
+static void event_joined(struct relay *relay, struct connection *connection,
+                         enum connection_side which, uint32_t events)
 {
     struct side *side = &connection->sides[which];
     uint32_t wanted = side->armed;
@@ -287,8 +292,8 @@ static void event_lingering(struct relay *relay, struct connection *connection, 
     }
 }
 
-void connection_event(struct relay *relay, struct connection *connection, enum connection_side which,
-                      uint32_t events)
+void connection_event(struct relay *relay, struct connection *connection,
+                      enum connection_side which, uint32_t events)
 {
     switch (connection->state) {
     case CONNECTION_FREE:

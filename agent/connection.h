@@ -25,19 +25,21 @@
 
 #define NEVER INT64_MAX
 
-#define LINGER_MS 2000               /* for a client to read its last answer while it still sends */
-#define DIAL_ATTEMPT_MS 1000         /* one address; vsock has 250 ms of its own, in the kernel */
-#define DIAL_BACKOFF_MS 50           /* pause after all addresses failed, doubled each time */
+#define LINGER_MS 2000       /* for a client to read its last answer while it still sends */
+#define DIAL_ATTEMPT_MS 1000 /* one address; vsock has 250 ms of its own, in the kernel */
+#define DIAL_BACKOFF_MS 50   /* pause after all addresses failed, doubled each time */
 #define DIAL_BACKOFF_MAX_MS 400
-#define HALF_OPEN_QUIET_MS 60000     /* without a byte after one side's end, where it is not passed on */
-#define HALF_OPEN_PASSED_MS 300000   /* the same where it is: the other side knows and may be at work */
-#define HALF_OPEN_STALLED_MS 600000  /* bytes are pending for a side that reads nothing */
-#define SERVER_ENDED_QUIET_MS 1000   /* see connection_end_limit */
+#define HALF_OPEN_QUIET_MS                                                                         \
+    60000 /* without a byte after one side's end, where it is not passed on */
+#define HALF_OPEN_PASSED_MS                                                                        \
+    300000 /* the same where it is: the other side knows and may be at work */
+#define HALF_OPEN_STALLED_MS 600000 /* bytes are pending for a side that reads nothing */
+#define SERVER_ENDED_QUIET_MS 1000  /* see connection_end_limit */
 
 enum connection_state {
     CONNECTION_FREE,      /* on the free list; no descriptor, empty rings */
     CONNECTION_DEMANDING, /* way in: accepted, its secret is being read, 5 s; nothing is dialled */
-    CONNECTION_DIALLING,  /* target.fd is connecting, or -1 in a pause between rounds; the client is not
+    CONNECTION_DIALLING, /* target.fd is connecting, or -1 in a pause between rounds; the client is not
                            * read, only watched for leaving */
     CONNECTION_JOINED,    /* bytes pass both ways */
     CONNECTION_LINGERING, /* the target is closed; flows[SIDE_TARGET] holds the last bytes for the
@@ -73,14 +75,14 @@ struct connection {
     uint8_t forward;      /* row of the table of forwards */
     enum relay_role role; /* copies of that row's */
     bool half_close;
-    bool reset;           /* the sweep breaks both sides off instead of closing them */
+    bool reset; /* the sweep breaks both sides off instead of closing them */
     struct side sides[2];
     struct flow flows[2];
-    uint64_t serial;      /* orders connections by age */
-    int64_t deadline;     /* what happens then depends on the state; NEVER: nothing */
-    int64_t moved;        /* JOINED: when the last byte moved */
-    int64_t dial_until;   /* DIALLING: when to give up */
-    uint32_t dial_left;   /* addresses not yet tried in this round */
+    uint64_t serial;    /* orders connections by age */
+    int64_t deadline;   /* what happens then depends on the state; NEVER: nothing */
+    int64_t moved;      /* JOINED: when the last byte moved */
+    int64_t dial_until; /* DIALLING: when to give up */
+    uint32_t dial_left; /* addresses not yet tried in this round */
     uint32_t dial_index;
     int32_t dial_backoff; /* ms */
     uint8_t demand_length;
@@ -96,10 +98,10 @@ enum connection_verdict {
     VERDICT_KEEP,
     VERDICT_PASS_END_TO_CLIENT, /* shut down our sending to that side */
     VERDICT_PASS_END_TO_TARGET,
-    VERDICT_CLOSE,              /* all is delivered, or nobody is left to deliver to */
-    VERDICT_BREAK,              /* the end was no clean one, and the other side must see that */
-    VERDICT_LINGER,             /* the broker closed: let the client read the rest */
-    VERDICT_APOLOGISE,          /* the broker went without a byte: a canned answer instead of silence */
+    VERDICT_CLOSE,     /* all is delivered, or nobody is left to deliver to */
+    VERDICT_BREAK,     /* the end was no clean one, and the other side must see that */
+    VERDICT_LINGER,    /* the broker closed: let the client read the rest */
+    VERDICT_APOLOGISE, /* the broker went without a byte: a canned answer instead of silence */
     VERDICT_COUNT
 };
 
@@ -117,15 +119,15 @@ struct relay;
 void connection_open(struct relay *relay, struct connection *connection, unsigned forward, int fd);
 
 /* One event of one side. */
-void connection_event(struct relay *relay, struct connection *connection, enum connection_side which,
-                      uint32_t events);
+void connection_event(struct relay *relay, struct connection *connection,
+                      enum connection_side which, uint32_t events);
 
 /* Its deadline passed. */
 void connection_expired(struct relay *relay, struct connection *connection);
 
 /* The only setter of the state; arms nothing. `deadline` as in the struct. */
-void connection_enter(struct relay *relay, struct connection *connection, enum connection_state state,
-                      int64_t deadline);
+void connection_enter(struct relay *relay, struct connection *connection,
+                      enum connection_state state, int64_t deadline);
 
 /* Makes epoll watch for connection_interest on both sides. */
 void connection_rearm(struct relay *relay, struct connection *connection);
@@ -137,7 +139,8 @@ void connection_join(struct relay *relay, struct connection *connection);
 void connection_apologise(struct relay *relay, struct connection *connection, const char *reason);
 
 /* The table is full: the canned 503 into an overflow slot. */
-void connection_refuse(struct relay *relay, struct connection *connection, unsigned forward, int fd);
+void connection_refuse(struct relay *relay, struct connection *connection, unsigned forward,
+                       int fd);
 
 /* Marks for the sweep. */
 void connection_close(struct relay *relay, struct connection *connection);

@@ -6,8 +6,8 @@
 #include "common/cleanup.h"
 
 const char *const connection_state_names[] = {
-    [CONNECTION_FREE] = "free",         [CONNECTION_DEMANDING] = "demanding",
-    [CONNECTION_DIALLING] = "dialling", [CONNECTION_JOINED] = "joined",
+    [CONNECTION_FREE] = "free",           [CONNECTION_DEMANDING] = "demanding",
+    [CONNECTION_DIALLING] = "dialling",   [CONNECTION_JOINED] = "joined",
     [CONNECTION_LINGERING] = "lingering", [CONNECTION_CLOSING] = "closing",
 };
 static_assert(ARRAY_LENGTH(connection_state_names) == CONNECTION_STATE_COUNT, "a name for each");
@@ -79,7 +79,8 @@ static enum connection_verdict judge_to_broker(const struct connection *connecti
     return broker->broken ? VERDICT_BREAK : VERDICT_LINGER;
 }
 
-static enum connection_verdict judge_end_of(const struct connection *connection, enum connection_side which)
+static enum connection_verdict judge_end_of(const struct connection *connection,
+                                            enum connection_side which)
 {
     const struct side *side = &connection->sides[which];
     if (!side->ended || connection->flows[which].length > 0)
@@ -100,7 +101,8 @@ static enum connection_verdict judge_both_ways(const struct connection *connecti
         verdict = judge_end_of(connection, SIDE_TARGET);
     if (verdict != VERDICT_KEEP)
         return verdict;
-    bool delivered = connection->flows[SIDE_CLIENT].length == 0 && connection->flows[SIDE_TARGET].length == 0;
+    bool delivered =
+        connection->flows[SIDE_CLIENT].length == 0 && connection->flows[SIDE_TARGET].length == 0;
     bool ended = connection->sides[SIDE_CLIENT].ended && connection->sides[SIDE_TARGET].ended;
     return ended && delivered ? VERDICT_CLOSE : VERDICT_KEEP;
 }

@@ -49,7 +49,8 @@ static void try_next(struct relay *relay, struct connection *connection, int err
     while (connection->dial_left > 0) {
         connection->dial_left--;
         connection->dial_index++;
-        const struct endpoint *address = &forward->dials[connection->dial_index % forward->dial_count];
+        const struct endpoint *address =
+            &forward->dials[connection->dial_index % forward->dial_count];
         int fd = endpoint_dial(address);
         if (fd >= 0) {
             int on = 1; /* small pieces of a stream must not wait; no meaning but for TCP */
@@ -66,7 +67,8 @@ static void try_next(struct relay *relay, struct connection *connection, int err
 static void start_round(struct relay *relay, struct connection *connection)
 {
     connection->dial_left = relay->config.forwards[connection->forward].dial_count;
-    connection->dial_index = relay->preferred[connection->forward] - 1; /* unsigned: wraps both ways */
+    connection->dial_index =
+        relay->preferred[connection->forward] - 1; /* unsigned: wraps both ways */
     try_next(relay, connection, ETIMEDOUT);
 }
 

@@ -12,7 +12,9 @@ struct relay;
 struct connection;
 
 void dial_begin(struct relay *relay, struct connection *connection);
-void dial_event(struct relay *relay, struct connection *connection);   /* the socket is ready or failed */
-void dial_expired(struct relay *relay, struct connection *connection); /* attempt or pause is over */
+void dial_event(struct relay *relay,
+                struct connection *connection); /* the socket is ready or failed */
+void dial_expired(struct relay *relay,
+                  struct connection *connection); /* attempt or pause is over */
 
 #endif

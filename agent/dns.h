@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define DNS_HEADER_LENGTH 12
-#define DNS_NAME_MAX 255                                   /* RFC 1035 section 2.3.4, with its final 0 */
+#define DNS_NAME_MAX 255 /* RFC 1035 section 2.3.4, with its final 0 */
 #define DNS_ANSWER_MAX (DNS_HEADER_LENGTH + DNS_NAME_MAX + 4) /* header and one question */
 
 /* Writes the answer to a message of `length` bytes and returns the answer's length, at most

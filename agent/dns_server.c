@@ -26,12 +26,14 @@ static void answer_datagrams(int fd)
         struct sockaddr_storage peer;
         socklen_t peer_length = sizeof(peer);
         /* A longer message is cut, which the question at its start survives. */
-        ssize_t got = recvfrom(fd, query, sizeof(query), MSG_DONTWAIT, (struct sockaddr *)&peer, &peer_length);
+        ssize_t got = recvfrom(fd, query, sizeof(query), MSG_DONTWAIT, (struct sockaddr *)&peer,
+                               &peer_length);
         if (got < 0 && errno == EAGAIN)
             return;
         size_t length = got > 0 ? dns_answer(query, (size_t)got, answer, sizeof(answer)) : 0;
         if (length > 0)
-            sendto(fd, answer, length, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&peer, peer_length);
+            sendto(fd, answer, length, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&peer,
+                   peer_length);
     }
 }
 
@@ -98,7 +100,8 @@ static int answer_next(struct dns_stream *stream)
     answer[0] = (uint8_t)(answer_length >> 8);
     answer[1] = (uint8_t)answer_length;
     answer_length += 2;
-    if (send(stream->fd, answer, answer_length, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)answer_length)
+    if (send(stream->fd, answer, answer_length, MSG_DONTWAIT | MSG_NOSIGNAL) !=
+        (ssize_t)answer_length)
         return -1;
     stream->length -= (uint16_t)(2 + length);
     memmove(stream->bytes, stream->bytes + 2 + length, stream->length);
@@ -110,8 +113,8 @@ void dns_stream_event(struct dns_server *server, unsigned index, int64_t now)
     struct dns_stream *stream = &server->streams[index];
     if (stream->fd < 0)
         return;
-    ssize_t got = recv(stream->fd, stream->bytes + stream->length, sizeof(stream->bytes) - stream->length,
-                       MSG_DONTWAIT);
+    ssize_t got = recv(stream->fd, stream->bytes + stream->length,
+                       sizeof(stream->bytes) - stream->length, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) {
@@ -138,8 +141,8 @@ void dns_server_expire(struct dns_server *server, int64_t now)
     }
 }
 
-int dns_server_init(struct dns_server *server, struct relay *relay, const struct relay_config *config,
-                    struct failure *why)
+int dns_server_init(struct dns_server *server, struct relay *relay,
+                    const struct relay_config *config, struct failure *why)
 {
     server->relay = relay;
     server->count = config->dns_count;

@@ -41,11 +41,13 @@ struct dns_server {
 };
 
 /* Watches the configured sockets. 0 or a negative errno with a reason. */
-int dns_server_init(struct dns_server *server, struct relay *relay, const struct relay_config *config,
-                    struct failure *why);
+int dns_server_init(struct dns_server *server, struct relay *relay,
+                    const struct relay_config *config, struct failure *why);
 
-void dns_server_event(struct dns_server *server, unsigned index, int64_t now); /* of a configured socket */
-void dns_stream_event(struct dns_server *server, unsigned index, int64_t now); /* of a TCP connection */
+void dns_server_event(struct dns_server *server, unsigned index,
+                      int64_t now); /* of a configured socket */
+void dns_stream_event(struct dns_server *server, unsigned index,
+                      int64_t now); /* of a TCP connection */
 void dns_server_expire(struct dns_server *server, int64_t now);
 
 #endif

@@ -41,7 +41,8 @@ static int raise_descriptor_limit(struct failure *why)
         return 0;
     if (limit.rlim_max < DESCRIPTORS_NEEDED)
         return failure_set(why, EMFILE, "RLIMIT_NOFILE is at most %llu, %d connections need %d",
-                           (unsigned long long)limit.rlim_max, RELAY_CONNECTIONS_MAX, DESCRIPTORS_NEEDED);
+                           (unsigned long long)limit.rlim_max, RELAY_CONNECTIONS_MAX,
+                           DESCRIPTORS_NEEDED);
     limit.rlim_cur = DESCRIPTORS_NEEDED;
     return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? failure_errno(why, errno, "RLIMIT_NOFILE") : 0;
 }
@@ -52,7 +53,8 @@ static int read_config(struct relay_config *config, struct failure *why)
     if (got < 0)
         return failure_errno(why, (int)-got, "read the configuration from descriptor 0");
     if ((size_t)got < sizeof(*config))
-        return failure_set(why, EINVAL, "descriptor 0 ended after %zd of %zu bytes of configuration", got,
+        return failure_set(why, EINVAL,
+                           "descriptor 0 ended after %zd of %zu bytes of configuration", got,
                            sizeof(*config));
     return config_check(config, why);
 }

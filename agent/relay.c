@@ -36,7 +36,8 @@ void relay_watch(struct relay *relay, int fd, uint32_t *armed, uint32_t events, 
 
 static void slot_free(struct relay *relay, struct connection *connection)
 {
-    uint16_t *head = connection->index < RELAY_CONNECTIONS_MAX ? &relay->free_slots : &relay->free_overflow;
+    uint16_t *head =
+        connection->index < RELAY_CONNECTIONS_MAX ? &relay->free_slots : &relay->free_overflow;
     connection->state = CONNECTION_FREE;
     connection->deadline = NEVER;
     connection->next = *head;
@@ -58,7 +59,8 @@ static void listener_arm(struct relay *relay, unsigned index, bool on)
     struct listener *listener = &relay->listeners[index];
     struct epoll_event event = {.events = on ? EPOLLIN : 0,
                                 .data.u64 = REFERENCE(REFERENCE_LISTENER, index)};
-    if (epoll_ctl(relay->epoll, EPOLL_CTL_MOD, relay->config.forwards[index].listen_fd, &event) == 0)
+    if (epoll_ctl(relay->epoll, EPOLL_CTL_MOD, relay->config.forwards[index].listen_fd, &event) ==
+        0)
         listener->armed = on;
 }
 
@@ -67,7 +69,8 @@ static void drop_oldest_demanding(struct relay *relay)
     struct connection *oldest = NULL;
     for (unsigned i = 0; i < RELAY_CONNECTIONS_MAX; i++) {
         struct connection *connection = &relay->connections[i];
-        if (connection->state == CONNECTION_DEMANDING && (!oldest || connection->serial < oldest->serial))
+        if (connection->state == CONNECTION_DEMANDING &&
+            (!oldest || connection->serial < oldest->serial))
             oldest = connection;
     }
     if (oldest)
@@ -92,8 +95,8 @@ static void client_accepted(struct relay *relay, unsigned forward, int fd)
 /* With no slot left to say so, a client of the broker's forward waits in the backlog. */
 static bool must_wait(const struct relay *relay, unsigned forward)
 {
-    return relay->config.forwards[forward].role == RELAY_TO_BROKER && relay->free_slots == NO_SLOT &&
-           relay->free_overflow == NO_SLOT;
+    return relay->config.forwards[forward].role == RELAY_TO_BROKER &&
+           relay->free_slots == NO_SLOT && relay->free_overflow == NO_SLOT;
 }
 
 static void listener_event(struct relay *relay, unsigned index)
@@ -103,7 +106,8 @@ static void listener_event(struct relay *relay, unsigned index)
             listener_arm(relay, index, false);
             return;
         }
-        int fd = accept4(relay->config.forwards[index].listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept4(relay->config.forwards[index].listen_fd, NULL, NULL,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             client_accepted(relay, index, fd);
             continue;
@@ -126,7 +130,9 @@ static int config_event(struct relay *relay, struct failure *why)
     ssize_t got = read(relay->config_fd, (char *)&relay->incoming + relay->incoming_length,
                        sizeof(relay->incoming) - relay->incoming_length);
     if (got < 0)
-        return errno == EAGAIN || errno == EINTR ? 0 : failure_errno(why, errno, "read the configuration pipe");
+        return errno == EAGAIN || errno == EINTR
+                   ? 0
+                   : failure_errno(why, errno, "read the configuration pipe");
     if (got == 0)
         return CONFIG_ENDED;
     relay->incoming_length += (size_t)got;
@@ -189,7 +195,8 @@ static void run_timers(struct relay *relay)
 static void side_close(struct side *side, bool reset)
 {
     if (side->fd >= 0 && reset) {
-        struct linger linger = {.l_onoff = 1, .l_linger = 0}; /* TCP: a reset instead of a clean end */
+        struct linger linger = {.l_onoff = 1,
+                                .l_linger = 0}; /* TCP: a reset instead of a clean end */
         setsockopt(side->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
     }
     fd_close(&side->fd);
@@ -245,7 +252,8 @@ static int watch_listeners(struct relay *relay, struct failure *why)
         int fd = relay->config.forwards[i].listen_fd;
         int on = 1;
         uint32_t armed = 0;
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* inherited by what is accepted */
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on,
+                   sizeof(on)); /* inherited by what is accepted */
         relay_watch(relay, fd, &armed, EPOLLIN, REFERENCE(REFERENCE_LISTENER, i));
         if (armed == 0)
             return failure_errno(why, errno, "listener %d of forward %u", fd, i);
@@ -254,7 +262,8 @@ static int watch_listeners(struct relay *relay, struct failure *why)
     return 0;
 }
 
-int relay_init(struct relay *relay, const struct relay_config *config, int config_fd, struct failure *why)
+int relay_init(struct relay *relay, const struct relay_config *config, int config_fd,
+               struct failure *why)
 {
     relay->config = *config;
     relay->config_fd = config_fd;
@@ -266,7 +275,8 @@ int relay_init(struct relay *relay, const struct relay_config *config, int confi
         connection->index = (uint16_t)i;
         for (unsigned which = 0; which < 2; which++) {
             connection->sides[which].fd = -1;
-            flow_init(&connection->flows[which], i < RELAY_CONNECTIONS_MAX ? buffers[i][which] : NULL);
+            flow_init(&connection->flows[which],
+                      i < RELAY_CONNECTIONS_MAX ? buffers[i][which] : NULL);
         }
         slot_free(relay, connection);
     }

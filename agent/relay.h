@@ -67,7 +67,8 @@ struct relay {
 
 /* Prepares a zeroed relay with a configuration that config_check accepted; config_fd is watched for
  * further records. 0 or a negative errno with a reason. */
-int relay_init(struct relay *relay, const struct relay_config *config, int config_fd, struct failure *why);
+int relay_init(struct relay *relay, const struct relay_config *config, int config_fd,
+               struct failure *why);
 
 /* Runs until the configuration pipe ends (0), or something is wrong that no single connection caused
  * (a negative errno with a reason). */
