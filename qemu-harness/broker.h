@@ -1,0 +1,58 @@
+/* The broker of this sandbox: started with what the command line says, watched, ended with us.
+ *
+ * Its standard input is a pipe that only we hold: it ends when we do, whatever way. Its first line on
+ * standard output says that it listens, and carries the token, which we keep and show nobody but the
+ * guest's init. A broker that ends before is a start that failed, with its own last message as the reason.
+ */
+#ifndef QEMU_HARNESS_BROKER_H
+#define QEMU_HARNESS_BROKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/json.h"
+#include "common/line_buffer.h"
+#include "common/secret.h"
+#include "qemu-harness/options.h"
+#include "qemu-harness/processes.h"
+#include "qemu-harness/vsock.h"
+
+#define BROKER_LINE_MAX (64 * 1024) /* longer lines are a fault */
+#define BROKER_TOKENS_MAX 1024
+#define BROKER_READY_MS 30000
+
+struct broker {
+    bool wanted; /* there is a gateway login */
+    int life;    /* the pipe's end whose closing ends it */
+    int out, err;
+    uint32_t guest_port; /* what the guest dials at CID 2 */
+    char token[SECRET_HEX_LENGTH + 1];
+    char egress[BROKER_LINE_MAX]; /* a JSON array of names */
+    struct line_buffer out_lines, err_lines;
+    char out_bytes[BROKER_LINE_MAX], err_bytes[BROKER_LINE_MAX];
+    struct json_token tokens[BROKER_TOKENS_MAX];
+    char last_message[FAILURE_TEXT_MAX]; /* its last line on standard error, escaped */
+};
+
+/* Starts it when a gateway is configured. 0 or a negative errno. */
+int broker_start(struct broker *broker, const struct options *options, const struct vsock *vsock,
+                 struct process_table *processes, struct failure *why);
+
+/* Waits for the ready line. 0; -EINTR when `signals` becomes readable; or a negative errno with the
+ * broker's own reason. */
+int broker_wait_ready(struct broker *broker, const struct vsock *vsock,
+                      struct process_table *processes, int signals, struct failure *why);
+
+/* Reads one of the two outputs; false at its end. */
+bool broker_read(struct broker *broker, int *fd, struct line_buffer *lines);
+
+/* The next line of standard output as JSON: 1 (parsed into *line, valid until the next read), or 0. What
+ * is no JSON is left out. */
+int broker_next_line(struct broker *broker, struct json *line);
+
+/* The next line of standard error, escaped: 1 or 0. */
+int broker_next_message(struct broker *broker, char *out, size_t size);
+
+void broker_close(struct broker *broker);
+
+#endif
