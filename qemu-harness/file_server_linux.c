@@ -56,8 +56,6 @@ struct server_child {
  * path leads to it. */
 static int bind_folder(const struct server_child *child, struct failure *why)
 {
-    if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC))
-        return failure_errno(why, errno, "unshare");
     CLEANUP_FD int tree = open_tree(child->folder, "",
                                     AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE |
                                         OPEN_TREE_CLOEXEC);
@@ -69,6 +67,9 @@ static int bind_folder(const struct server_child *child, struct failure *why)
         return failure_errno(why, errno, "mount_setattr");
     if (dup2(tree, child->folder) < 0)
         return failure_errno(why, errno, "dup2");
+    /* only now: what is copied must belong to the namespace that one is in */
+    if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC))
+        return failure_errno(why, errno, "unshare");
     return 0;
 }
 
