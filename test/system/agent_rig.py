@@ -122,6 +122,9 @@ class Agent:
     def resident_kib(self):
         return int(self.status("VmRSS").split()[0])
 
+    def fits_in(self, kib):
+        return SANITIZED or self.resident_kib() < kib  # sanitizers keep shadow memory
+
     def stop(self):
         """Ends the agent the way init does, by the end of descriptor 0, and returns its exit status."""
         self.process.stdin.close()
