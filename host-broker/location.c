@@ -246,13 +246,17 @@ static void append_undeclared(struct text *out, const struct upstream_url *origi
     while (cut_behind(&(struct slice){authority.bytes, authority.length}, '@', &behind_user))
         authority = behind_user; /* what stands before might be a password */
     append(out, SLICE_LITERAL("/" TARGET_UNDECLARED "/"));
+    size_t start = out->length;
     for (size_t i = 0; i < authority.length; i++) {
         unsigned char byte = (unsigned char)authority.bytes[i];
-        if (is_unreserved(byte) || byte == ':' || byte == '%')
+        if (is_unreserved(byte) || byte == ':')
             append(out, (struct slice){&authority.bytes[i], 1});
         else
             append_encoded(out, byte);
     }
+    struct slice written = {out->bytes + start, out->length - start};
+    if (target_check_path(written) != TARGET_FAULT_NONE)
+        out->length = start; /* a host of dots: the answer will name none */
 }
 
 static int finish(struct text *out)

@@ -160,8 +160,6 @@ static const char *parse_path(struct upstream_url *out, struct slice text)
         return "a query is not allowed";
     if (text.length > 0 && memchr(text.bytes, '#', text.length))
         return "a fragment is not allowed";
-    if (text.length > 0 && text.bytes[0] != '/')
-        return "malformed host";
     if (text.length > 0 && memchr(text.bytes, '\\', text.length))
         return "a backslash is not allowed";
     enum target_fault fault = target_check_path(text);
@@ -181,11 +179,12 @@ static const char *check_bytes(struct slice text)
     for (size_t i = 0; i < text.length; i++) {
         unsigned char byte = (unsigned char)text.bytes[i];
         if (byte == 0)
-            return "a NUL byte is not allowed";
+            return "the URL holds a NUL byte";
         if (byte <= ' ' || byte == 0x7f)
-            return "white space and control characters are not allowed";
+            return "the URL holds white space or a control character";
         if (byte > 0x7f)
-            return "only ASCII is allowed (write the host in punycode, xn--...)";
+            return "the URL holds a character beyond ASCII (a host is written in punycode, "
+                   "xn--...)";
     }
     return NULL;
 }
