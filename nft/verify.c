@@ -200,9 +200,11 @@ int verify_state(const struct mnl_socket *channel, uint32_t *sequence, const str
         int differs = result == -EBADMSG ? result : 0;
         if (result == 0 || differs != 0)
             result = verify_generation(channel, sequence, &after);
+        if (result == 0 && before == after && differs != 0)
+            return differs;
         if (result == 0 && before == after) {
             *generation = after;
-            return differs;
+            return 0;
         }
         if (result < 0 && result != -EINTR && result != -ENOBUFS)
             return failure_errno(why, -result, "read the firewall back");
