@@ -31,8 +31,9 @@ source_identity() {
     fi
 }
 
+# Becomes make, so that its process can be ended; always called in a subshell.
 kernel_make() {
-    env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u KERNEL_SRC KBUILD_BUILD_TIMESTAMP="@$SOURCE_DATE_EPOCH" \
+    exec env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u KERNEL_SRC KBUILD_BUILD_TIMESTAMP="@${SOURCE_DATE_EPOCH:-1790000000}" \
         KBUILD_BUILD_USER=codev KBUILD_BUILD_HOST=codev KBUILD_BUILD_VERSION=1 \
         nice make -s -C "$source" O="$work" ARCH="$karch" CROSS_COMPILE="$cross" "$@"
 }
@@ -60,11 +61,20 @@ wait_with_progress() {
     wait "$builder"
 }
 
+# A background process of a script does not get the terminal's interrupt: it has to be ended, and waited for.
+clean_up() {
+    if [ -n "$builder" ]; then
+        kill "$builder" 2>/dev/null || true
+        wait "$builder" || true
+    fi
+    rm -rf "$work"
+}
+
 build() {
     echo "  KERNEL  $arch: building, about 5 minutes on 2 cores; kept in $store"
     if [ -n "${KERNEL_SRC:-}" ]; then source=$KERNEL_SRC; else source=$work/source; unpack; fi
     cat "$here/base.config" "$here/$arch.config" >"$work/fragments"
-    kernel_make KCONFIG_ALLCONFIG="$work/fragments" allnoconfig >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+    (kernel_make KCONFIG_ALLCONFIG="$work/fragments" allnoconfig) >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
     "$here/check.sh" "$arch" "$work/.config"
     # shellcheck disable=SC2086
     kernel_make -j"$(nproc)" $targets >"$work/log" 2>&1 &
@@ -93,11 +103,10 @@ mkdir -p "$cache"
 exec 9>"$cache/lock-$arch"
 flock 9
 if [ ! -d "$store" ]; then
-    work=$(mktemp -d "$cache/work.XXXXXX")
-    ticker=
+    rm -rf "$cache/work-$arch".*  # of a build that was killed: the lock is ours
+    work=$(mktemp -d "$cache/work-$arch.XXXXXX")
     builder=
-    # A background process of a script does not get the terminal's interrupt.
-    trap '[ -z "$builder" ] || kill "$builder" 2>/dev/null || true; rm -rf "$work"' EXIT
+    trap clean_up EXIT
     trap 'exit 130' INT TERM HUP
     build
 fi
@@ -106,4 +115,3 @@ mkdir -p "$dest"
 for file in "$store"/*; do
     cp "$file" "$dest/.new" && mv "$dest/.new" "$dest/$(basename "$file")"
 done
-touch -c "$dest"/vmlinu? "$dest"/Image 2>/dev/null || true
