@@ -123,27 +123,24 @@ bool broker_read(struct broker *broker, int *fd, struct line_buffer *lines)
     return *fd >= 0;
 }
 
-int broker_next_line(struct broker *broker, struct json *line)
+enum broker_line broker_next_line(struct broker *broker, struct line_buffer *lines,
+                                  struct json *line, char *message, size_t size)
 {
     char *text;
     size_t length;
     struct json_position where;
-    while (line_buffer_take(&broker->out_lines, &text, &length) == 1)
-        if (json_parse(line, text, length, broker->tokens, BROKER_TOKENS_MAX, &where) == 0 &&
-            line->tokens[0].type == JSON_OBJECT)
-            return 1;
-    return 0;
-}
-
-int broker_next_message(struct broker *broker, char *out, size_t size)
-{
-    char *text;
-    size_t length;
-    if (line_buffer_take(&broker->err_lines, &text, &length) != 1)
-        return 0;
-    escape_text(out, size, text, length, 0);
-    escape_text(broker->last_message, sizeof(broker->last_message), text, length, 0);
-    return 1;
+    if (line_buffer_take(lines, &text, &length) != 1)
+        return BROKER_NOTHING;
+    if (json_parse(line, text, length, broker->tokens, BROKER_TOKENS_MAX, &where) == 0 &&
+        line->tokens[0].type == JSON_OBJECT)
+        return BROKER_EVENT;
+    const char own_name[] = "codev-broker: "; /* who shows it says that */
+    size_t skip = length >= sizeof(own_name) - 1 && memcmp(text, own_name, sizeof(own_name) - 1) == 0
+                      ? sizeof(own_name) - 1
+                      : 0;
+    escape_text(message, size, text + skip, length - skip, 0);
+    snprintf(broker->last_message, sizeof(broker->last_message), "%s", message);
+    return BROKER_MESSAGE;
 }
 
 /* The port in the ready line's first listening address, where the kernel chose it. */
@@ -184,6 +181,7 @@ static int take_ready(struct broker *broker, const struct json *line, const stru
 static int broker_failed(struct broker *broker, struct process_table *processes,
                          struct failure *why)
 {
+    struct json line;
     char how[128], message[FAILURE_TEXT_MAX];
     struct process *process = process_find(processes, PROCESS_BROKER);
     for (int i = 0; i < 200 && !process->ended; i++) {
@@ -193,14 +191,11 @@ static int broker_failed(struct broker *broker, struct process_table *processes,
     struct pollfd rest = {.fd = broker->err, .events = POLLIN};
     while (broker->err >= 0 && poll(&rest, 1, 0) == 1)
         broker_read(broker, &broker->err, &broker->err_lines);
-    while (broker_next_message(broker, message, sizeof(message)))
+    while (broker_next_line(broker, &broker->err_lines, &line, message, sizeof(message)))
         ;
     process_describe(process, how, sizeof(how));
-    const char *text = broker->last_message;
-    if (strncmp(text, "codev-broker: ", 14) == 0)
-        text += 14;
-    if (text[0])
-        return failure_set(why, ECHILD, "%s (%s)", text, how);
+    if (broker->last_message[0])
+        return failure_set(why, ECHILD, "%s (%s)", broker->last_message, how);
     return failure_set(why, ECHILD, "codev-broker ended before it was ready: %s", how);
 }
 
@@ -208,10 +203,14 @@ int broker_wait_ready(struct broker *broker, const struct vsock *vsock,
                       struct process_table *processes, int signals, struct failure *why)
 {
     struct json line;
+    enum broker_line kind;
+    char message[FAILURE_TEXT_MAX];
     int64_t deadline = io_monotonic_ns() + BROKER_READY_MS * 1000000LL;
     while (broker->wanted) {
-        while (broker_next_line(broker, &line))
-            if (json_string_equals(&line, json_member(&line, 0, "event"), "ready"))
+        while ((kind = broker_next_line(broker, &broker->out_lines, &line, message,
+                                        sizeof(message))) != BROKER_NOTHING)
+            if (kind == BROKER_EVENT &&
+                json_string_equals(&line, json_member(&line, 0, "event"), "ready"))
                 return take_ready(broker, &line, vsock, why);
         if (broker->out < 0)
             return broker_failed(broker, processes, why);

@@ -46,12 +46,16 @@ int broker_wait_ready(struct broker *broker, const struct vsock *vsock,
 /* Reads one of the two outputs; false at its end. */
 bool broker_read(struct broker *broker, int *fd, struct line_buffer *lines);
 
-/* The next line of standard output as JSON: 1 (parsed into *line, valid until the next read), or 0. What
- * is no JSON is left out. */
-int broker_next_line(struct broker *broker, struct json *line);
+enum broker_line {
+    BROKER_NOTHING, /* no whole line is there */
+    BROKER_EVENT,   /* JSON: what it announces, or a line of its request log */
+    BROKER_MESSAGE, /* words for a person */
+};
 
-/* The next line of standard error, escaped: 1 or 0. */
-int broker_next_message(struct broker *broker, char *out, size_t size);
+/* The next line of one of the two outputs. EVENT: parsed into *line, valid until the next read; MESSAGE:
+ * escaped into `message`. */
+enum broker_line broker_next_line(struct broker *broker, struct line_buffer *lines,
+                                  struct json *line, char *message, size_t size);
 
 void broker_close(struct broker *broker);
 

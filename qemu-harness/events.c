@@ -49,15 +49,22 @@ static void events_start(struct json_writer *writer, char *buffer, size_t size, 
     json_member_string(writer, "event", event);
 }
 
-void events_guest_line(struct events *events, const char *line, size_t length)
+/* True while lines that the guest causes are still taken. */
+static bool take_guest_bytes(struct events *events, size_t length)
 {
     if (events->fd < 0 || events->guest_bytes > EVENTS_GUEST_BYTES_MAX)
-        return;
+        return false;
     events->guest_bytes += length + 1;
-    if (events->guest_bytes > EVENTS_GUEST_BYTES_MAX) {
-        events_text(events, "notice", "text", "too many events from the guest: left out from here");
+    if (events->guest_bytes <= EVENTS_GUEST_BYTES_MAX)
+        return true;
+    events_text(events, "notice", "text", "too many events from the guest: left out from here");
+    return false;
+}
+
+void events_guest_line(struct events *events, const char *line, size_t length)
+{
+    if (!take_guest_bytes(events, length))
         return;
-    }
     events_write(events, line, length);
     events_write(events, "\n", 1);
 }
@@ -66,6 +73,8 @@ void events_broker_line(struct events *events, const struct json *line)
 {
     static char buffer[LINE_MAX_BYTES];
     struct json_writer writer;
+    if (!take_guest_bytes(events, line->length))
+        return;
     events_start(&writer, buffer, sizeof(buffer), "broker");
     json_write_name(&writer, "line");
     json_write_object_begin(&writer);
@@ -80,6 +89,16 @@ void events_broker_line(struct events *events, const struct json *line)
                        value->end - value->start + 2 * quotes);
     }
     json_write_object_end(&writer);
+    events_finish(events, &writer);
+}
+
+void events_broker_ready(struct events *events, const char *egress_json)
+{
+    static char buffer[LINE_MAX_BYTES];
+    struct json_writer writer;
+    events_start(&writer, buffer, sizeof(buffer), "broker_ready");
+    json_write_name(&writer, "egress");
+    json_write_raw(&writer, egress_json, strlen(egress_json));
     events_finish(events, &writer);
 }
 

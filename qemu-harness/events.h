@@ -2,12 +2,13 @@
  *
  *     the guest's control events as they came, but for `output` (that is on standard output);
  *     {"event":"way_in","path":"...","tcp":"127.0.0.1:PORT"}    where the way in is
- *     {"event":"broker","line":{...}}                           a line of the broker, without its token
+ *     {"event":"broker_ready","egress":["gateway",...]}         it listens
+ *     {"event":"broker","line":{...}}                           what the broker announces or logs
  *     {"event":"broker_exit","reason":"exit status 0"}          it ended while the sandbox ran
  *     {"event":"notice","text":"..."}                           what is told on standard error
  *
- * A guest cannot fill the disk with it: beyond a number of guest lines and bytes they are left out, and
- * one notice says so.
+ * A guest cannot fill the disk with it: beyond EVENTS_GUEST_BYTES_MAX bytes that the guest caused (its own
+ * lines and the broker's log) they are left out, and one notice says so. The broker's token is in none.
  */
 #ifndef QEMU_HARNESS_EVENTS_H
 #define QEMU_HARNESS_EVENTS_H
@@ -31,6 +32,7 @@ void events_close(struct events *events);
 void events_guest_line(struct events *events, const char *line, size_t length);
 void events_broker_line(struct events *events, const struct json *line);
 void events_way_in(struct events *events, const char *path, unsigned tcp_port);
+void events_broker_ready(struct events *events, const char *egress_json);
 void events_text(struct events *events, const char *event, const char *name, const char *text);
 
 #endif

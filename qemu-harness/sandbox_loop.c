@@ -149,19 +149,29 @@ static void handle_output(struct sandbox *sandbox, struct output *output,
     }
 }
 
+static void handle_broker_lines(struct sandbox *sandbox, struct line_buffer *lines)
+{
+    struct json line;
+    char message[FAILURE_TEXT_MAX];
+    enum broker_line kind;
+    while ((kind = broker_next_line(&sandbox->broker, lines, &line, message, sizeof(message))) !=
+           BROKER_NOTHING) {
+        if (kind == BROKER_EVENT)
+            events_broker_line(&sandbox->events, &line);
+        else
+            sandbox_notice(sandbox, "broker: %s", message);
+    }
+}
+
 static void handle_broker(struct sandbox *sandbox, struct pollfd *fds)
 {
     struct broker *broker = &sandbox->broker;
-    struct json line;
-    char message[FAILURE_TEXT_MAX];
     if (fds[SOURCE_BROKER_OUT].revents)
         broker_read(broker, &broker->out, &broker->out_lines);
     if (fds[SOURCE_BROKER_ERR].revents)
         broker_read(broker, &broker->err, &broker->err_lines);
-    while (broker_next_line(broker, &line))
-        events_broker_line(&sandbox->events, &line);
-    while (broker_next_message(broker, message, sizeof(message)))
-        sandbox_notice(sandbox, "broker: %s", message);
+    handle_broker_lines(sandbox, &broker->out_lines);
+    handle_broker_lines(sandbox, &broker->err_lines);
 }
 
 static void note_broker_end(struct sandbox *sandbox, const struct process *process)

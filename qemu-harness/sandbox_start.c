@@ -153,8 +153,11 @@ static int step_qemu(struct sandbox *sandbox, struct failure *why)
 /* While the guest boots already. */
 static int step_ready_broker(struct sandbox *sandbox, struct failure *why)
 {
-    return broker_wait_ready(&sandbox->broker, &sandbox->vsock, &sandbox->processes,
-                             sandbox->signals, why);
+    int result = broker_wait_ready(&sandbox->broker, &sandbox->vsock, &sandbox->processes,
+                                   sandbox->signals, why);
+    if (!result && sandbox->broker.wanted)
+        events_broker_ready(&sandbox->events, sandbox->broker.egress);
+    return result;
 }
 
 /* --config may have made it a log: then the guest counts no credit, and drops instead. */
