@@ -1,5 +1,5 @@
-# Parsers, policy and configuration: pure code, no event loop.
-BROKER_SRCS += \
+# Parsers, policy and configuration: pure code, no event loop. Unit tests and fuzz targets link this list.
+BROKER_PARSER_SRCS := \
 	host-broker/body_decoder.c \
 	host-broker/broker_error.c \
 	host-broker/chunk_encoder.c \
@@ -16,6 +16,7 @@ BROKER_SRCS += \
 	host-broker/target.c \
 	host-broker/token_text.c \
 	host-broker/upstream_url.c
+BROKER_SRCS += $(BROKER_PARSER_SRCS)
 
 # The engine: event loop, connections, exchanges with upstreams, and what they stand on.
 BROKER_SRCS += \
