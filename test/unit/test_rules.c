@@ -20,7 +20,7 @@ static int parse(const char *text, size_t length, struct failure *why)
 static void rules_keep_their_order(void **state)
 {
     (void)state;
-    static const char text[] = "\xef\xbb\xbf{\n \"npm\": \"https://registry.npmjs.org/\",\r\n"
+    static const char text[] = "\xef\xbb\xbf{\n \"npm\": \"https://npm.example/\",\r\n"
                                "\"0.a_b-c\":\"https:\\/\\/H:8443/\\u0061\"}\n";
     struct failure why;
     assert_int_equal(parse(text, sizeof(text) - 1, &why), 0);

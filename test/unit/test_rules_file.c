@@ -12,7 +12,7 @@
 #include "common/io.h"
 #include "host-broker/rules.h"
 
-#define CONTENT "{\"npm\":\"https://registry.npmjs.org\"}"
+#define CONTENT "{\"npm\":\"https://npm.example\"}"
 
 static struct rules rules;
 static char folder[] = "/tmp/codev-rules-XXXXXX";

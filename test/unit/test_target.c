@@ -53,70 +53,72 @@ static void targets_are_taken_apart(void **state)
     }
 }
 
+static const struct {
+    const char *method, *text;
+    enum target_fault fault;
+} refused_targets[] = {
+    {"CONNECT", "example.com:443", TARGET_FAULT_METHOD},
+    {"CONNECT", "/gateway/x", TARGET_FAULT_METHOD},
+    {"TRACE", "/gateway/x", TARGET_FAULT_METHOD},
+    {"trace", "/npm/", TARGET_FAULT_METHOD},
+    {"TRACK", "/npm/", TARGET_FAULT_METHOD},
+    {"GET", "http://example.com/", TARGET_FAULT_ABSOLUTE},
+    {"GET", "HTTPS://example.com", TARGET_FAULT_ABSOLUTE},
+    {"GET", "coap+tcp://x", TARGET_FAULT_ABSOLUTE},
+    {"OPTIONS", "*", TARGET_FAULT_ASTERISK},
+    {"GET", "example.com:80", TARGET_FAULT_FORM},
+    {"GET", "npm/a", TARGET_FAULT_FORM},
+    {"GET", "**", TARGET_FAULT_FORM},
+    {"GET", "://x", TARGET_FAULT_FORM},
+    {"GET", "\\npm", TARGET_FAULT_FORM},
+    {"GET", "", TARGET_FAULT_FORM},
+    {"GET", "/npm/a#b", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/a?b#c", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/a b", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/\xc3\xa4", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/?\xc3\xa4", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/\x01", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/\x7f", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/%00", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/%0d%0aX", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/%1F", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/%7f", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/%", TARGET_FAULT_ESCAPE},
+    {"GET", "/npm/%2", TARGET_FAULT_ESCAPE},
+    {"GET", "/npm/%2?f", TARGET_FAULT_ESCAPE},
+    {"GET", "/npm/%zz", TARGET_FAULT_ESCAPE},
+    {"GET", "/npm/%2g", TARGET_FAULT_ESCAPE},
+    {"GET", "/npm/.", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/..", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/./a", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/a/../b", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/../npm/", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/..?x", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/%2e%2e/b", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/.%2E", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/%2e/", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/a%2f..%2fb", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/a%2F%2e%2E", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/a%5c..%5Cb", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/a\\..\\b", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/..;/b", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/..;x=y", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/.%2e%3bx/b", TARGET_FAULT_DOT_SEGMENT},
+};
+
 static void refused_targets_say_why(void **state)
 {
     (void)state;
-    static const struct {
-        const char *method, *text;
-        enum target_fault fault;
-    } cases[] = {
-        {"CONNECT", "example.com:443", TARGET_FAULT_METHOD},
-        {"CONNECT", "/gateway/x", TARGET_FAULT_METHOD},
-        {"TRACE", "/gateway/x", TARGET_FAULT_METHOD},
-        {"trace", "/npm/", TARGET_FAULT_METHOD},
-        {"TRACK", "/npm/", TARGET_FAULT_METHOD},
-        {"GET", "http://example.com/", TARGET_FAULT_ABSOLUTE},
-        {"GET", "HTTPS://example.com", TARGET_FAULT_ABSOLUTE},
-        {"GET", "coap+tcp://x", TARGET_FAULT_ABSOLUTE},
-        {"OPTIONS", "*", TARGET_FAULT_ASTERISK},
-        {"GET", "example.com:80", TARGET_FAULT_FORM},
-        {"GET", "npm/a", TARGET_FAULT_FORM},
-        {"GET", "**", TARGET_FAULT_FORM},
-        {"GET", "://x", TARGET_FAULT_FORM},
-        {"GET", "\\npm", TARGET_FAULT_FORM},
-        {"GET", "", TARGET_FAULT_FORM},
-        {"GET", "/npm/a#b", TARGET_FAULT_CHARACTER},
-        {"GET", "/npm/a?b#c", TARGET_FAULT_CHARACTER},
-        {"GET", "/npm/a b", TARGET_FAULT_CHARACTER},
-        {"GET", "/npm/\xc3\xa4", TARGET_FAULT_CHARACTER},
-        {"GET", "/npm/?\xc3\xa4", TARGET_FAULT_CHARACTER},
-        {"GET", "/npm/\x01", TARGET_FAULT_CHARACTER},
-        {"GET", "/npm/\x7f", TARGET_FAULT_CHARACTER},
-        {"GET", "/npm/%00", TARGET_FAULT_CHARACTER},
-        {"GET", "/npm/%0d%0aX", TARGET_FAULT_CHARACTER},
-        {"GET", "/npm/%1F", TARGET_FAULT_CHARACTER},
-        {"GET", "/npm/%7f", TARGET_FAULT_CHARACTER},
-        {"GET", "/npm/%", TARGET_FAULT_ESCAPE},
-        {"GET", "/npm/%2", TARGET_FAULT_ESCAPE},
-        {"GET", "/npm/%2?f", TARGET_FAULT_ESCAPE},
-        {"GET", "/npm/%zz", TARGET_FAULT_ESCAPE},
-        {"GET", "/npm/%2g", TARGET_FAULT_ESCAPE},
-        {"GET", "/npm/.", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/npm/..", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/npm/./a", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/npm/a/../b", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/../npm/", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/..?x", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/npm/%2e%2e/b", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/npm/.%2E", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/npm/%2e/", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/npm/a%2f..%2fb", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/npm/a%2F%2e%2E", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/npm/a%5c..%5Cb", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/npm/a\\..\\b", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/npm/..;/b", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/npm/..;x=y", TARGET_FAULT_DOT_SEGMENT},
-        {"GET", "/npm/.%2e%3bx/b", TARGET_FAULT_DOT_SEGMENT},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(refused_targets) / sizeof(refused_targets[0]); i++) {
         struct target target = {.has_query = true};
         enum target_fault fault = TARGET_FAULT_NONE;
         char *guarded;
-        size_t length = strlen(cases[i].text);
-        assert_int_equal(parse(&target, cases[i].method, cases[i].text, length, &fault, &guarded),
+        size_t length = strlen(refused_targets[i].text);
+        assert_int_equal(parse(&target, refused_targets[i].method, refused_targets[i].text, length,
+                               &fault, &guarded),
                          -EINVAL);
-        if (fault != cases[i].fault)
-            fail_msg("%s: fault %d", cases[i].text, fault);
+        if (fault != refused_targets[i].fault)
+            fail_msg("%s: fault %d", refused_targets[i].text, fault);
         assert_true(target.has_query && target.name.bytes == NULL);
         guard_free(guarded, length);
     }
