@@ -15,25 +15,25 @@ DRIVER = pathlib.Path(os.environ.get("CODEV_BIN", "build/bin")).resolve().parent
 
 RULESET = """\
 table inet codev { # progname nft_driver
-	flags owner
+    flags owner
 
-	chain output {
-		type filter hook output priority filter; policy drop;
-		oif "lo" accept
-		meta l4proto tcp reject with tcp reset
-		reject with icmpx admin-prohibited
-	}
+    chain output {
+        type filter hook output priority filter; policy drop;
+        oif "lo" accept
+        meta l4proto tcp reject with tcp reset
+        reject with icmpx admin-prohibited
+    }
 
-	chain input {
-		type filter hook input priority filter; policy drop;
-		iif "lo" accept
-	}
+    chain input {
+        type filter hook input priority filter; policy drop;
+        iif "lo" accept
+    }
 
-	chain forward {
-		type filter hook forward priority filter; policy drop;
-	}
+    chain forward {
+        type filter hook forward priority filter; policy drop;
+    }
 }
-"""
+""".replace("    ", "\t")
 DISOWNED = RULESET.replace(" # progname nft_driver\n\tflags owner\n\n", "\n")
 
 # A peer for connections: TCP=answers each connection with a byte; prints its port first.
