@@ -14,6 +14,7 @@
 
 #include "common/cleanup.h"
 #include "common/io.h"
+#include "init/text.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
 #define CGROUP_CONTROLLERS "+pids +memory"
@@ -115,5 +116,5 @@ bool cgroup_populated(int group_fd)
 
     if (io_read_file(group_fd, "cgroup.events", 0, events, sizeof(events)) < 0)
         return false;
-    return strstr(events, "populated 1") != NULL;
+    return text_contains(events, "populated 1");
 }

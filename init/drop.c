@@ -4,16 +4,17 @@
  * a capability comes before the ids change, the securebits are locked while CAP_SETPCAP is there, the filter comes
  * last because it would refuse the steps before it. A failed step ends the child: half a drop is no state that
  * anything may run in. What was done is then read back and tried (drop_verify.c).
+ *
+ * Ids are changed by the system calls themselves: the C library's functions would do it in all threads, and there
+ * is one.
  */
 #include "init/drop.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -57,9 +58,15 @@ static int step_session(struct drop_state *state, struct failure *why)
     return 0;
 }
 
-static int compare_descriptors(const void *left, const void *right)
+static void sort(int *numbers, unsigned count)
 {
-    return *(const int *)left - *(const int *)right;
+    for (unsigned i = 1; i < count; i++) {
+        for (unsigned j = i; j > 0 && numbers[j - 1] > numbers[j]; j--) {
+            int smaller = numbers[j];
+            numbers[j] = numbers[j - 1];
+            numbers[j - 1] = smaller;
+        }
+    }
 }
 
 /* Closes all but 0 to 2 and those to keep: the gaps between them, in order. The cgroup's is kept for its step. */
@@ -73,7 +80,7 @@ static int step_descriptors(struct drop_state *state, struct failure *why)
     if (count > 0)
         memcpy(keep, state->plan->keep_fds, count * sizeof(*keep));
     keep[count++] = state->plan->cgroup_fd;
-    qsort(keep, count, sizeof(*keep), compare_descriptors);
+    sort(keep, count);
     for (unsigned i = 0; i < count; i++) {
         if (keep[i] < 0 || (unsigned)keep[i] < from)
             continue;
@@ -191,7 +198,7 @@ static int step_groups(struct drop_state *state, struct failure *why)
 {
     (void)state;
     (void)why;
-    return setgroups(0, NULL) < 0 ? -errno : 0;
+    return syscall(SYS_setgroups, 0, NULL) < 0 ? -errno : 0;
 }
 
 static int step_gid(struct drop_state *state, struct failure *why)
@@ -200,7 +207,7 @@ static int step_gid(struct drop_state *state, struct failure *why)
 
     if (gid == 0)
         return failure_set(why, EPERM, "the account's gid is 0");
-    return setresgid(gid, gid, gid) < 0 ? -errno : 0;
+    return syscall(SYS_setresgid, gid, gid, gid) < 0 ? -errno : 0;
 }
 
 static int step_uid(struct drop_state *state, struct failure *why)
@@ -209,7 +216,7 @@ static int step_uid(struct drop_state *state, struct failure *why)
 
     if (uid == 0)
         return failure_set(why, EPERM, "the account's uid is 0");
-    return setresuid(uid, uid, uid) < 0 ? -errno : 0;
+    return syscall(SYS_setresuid, uid, uid, uid) < 0 ? -errno : 0;
 }
 
 static int step_capabilities(struct drop_state *state, struct failure *why)

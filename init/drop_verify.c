@@ -6,14 +6,10 @@
 #include "init/drop.h"
 
 #include <errno.h>
-#include <grp.h>
-#include <inttypes.h>
 #include <linux/capability.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -91,15 +87,15 @@ static const char *regain_root(void)
                                                                    {~0u, ~0u, ~0u}};
     gid_t root_group = 0;
 
-    if (setuid(0) == 0)
+    if (syscall(SYS_setuid, 0) == 0)
         return "setuid(0)";
-    if (setresuid((uid_t)-1, 0, (uid_t)-1) == 0)
+    if (syscall(SYS_setresuid, -1, 0, -1) == 0)
         return "setresuid to 0";
-    if (setgid(0) == 0)
+    if (syscall(SYS_setgid, 0) == 0)
         return "setgid(0)";
-    if (setresgid((gid_t)-1, 0, (gid_t)-1) == 0)
+    if (syscall(SYS_setresgid, -1, 0, -1) == 0)
         return "setresgid to 0";
-    if (setgroups(1, &root_group) == 0)
+    if (syscall(SYS_setgroups, 1, &root_group) == 0)
         return "setgroups";
     if (syscall(SYS_capset, &header, all) == 0)
         return "capset";

@@ -21,6 +21,7 @@
 
 #include "common/cleanup.h"
 #include "common/io.h"
+#include "init/text.h"
 
 #define NETLINK_BUFFER 16384
 #define COMMAND_LINE_MAX 8192
@@ -189,7 +190,7 @@ static int refuse_socket_proxy(struct failure *why)
 
     if (length < 0)
         return failure_errno(why, (int)-length, "read the kernel command line");
-    if (strstr(line, "tsi_hijack") != NULL)
+    if (text_contains(line, "tsi_hijack"))
         return failure_set(why, EPERM,
                            "the kernel command line has tsi_hijack: sockets of this guest "
                            "would be opened on the host");

@@ -12,6 +12,7 @@
 #include "common/io.h"
 #include "common/protocol.h"
 #include "init/self_test_checks.h"
+#include "init/text.h"
 
 #define BROKER_TIMEOUT_MS 15000 /* the host may be slower to start than the guest */
 #define BROKER_RETRY_MS 20
@@ -113,7 +114,7 @@ bool check_broker_answers(const struct self_test_context *context, struct self_t
         return self_test_say(detail, false, "the broker refuses the token (%d)", status);
     if (status == 502)
         return self_test_say(detail, false, "the broker cannot be reached");
-    if ((status != 404 && status != 503) || strstr(answer, "\"codev_") == NULL)
+    if ((status != 404 && status != 503) || !text_contains(answer, "\"codev_"))
         return self_test_say(detail, false, "no answer of the broker's (status %d)", status);
     return self_test_say(detail, true, "its own answer (%d)", status);
 }
