@@ -72,7 +72,8 @@ HOST_LIBDIR := $(HOST_SYSROOT)/usr/lib/$(HOST_ARCH)-linux-gnu
 HOST_STATIC := $(HOST_LIBDIR)/libbearssl.a $(HOST_LIBDIR)/libmnl.a
 
 # The guest: the compiler's own headers and libgcc, musl and the kernel's headers from the sysroot, nothing of glibc.
-# Outlined atomics would ask glibc for the processor's features.
+# Outlined atomics would ask glibc for the processor's features. Marks for indirect branches (CET, BTI) are left out:
+# the kernel does not enforce them on a program whose C library has none, and they are 4 KiB.
 GUEST_PREFIX := $(if $(filter $(ARCH),$(HOST_ARCH)),,$(ARCH)-linux-gnu-)
 GUEST_CC ?= $(GUEST_PREFIX)gcc
 GUEST_STRIP ?= $(GUEST_PREFIX)strip
@@ -80,8 +81,8 @@ MUSL := $(SYSROOT)/usr/lib/$(ARCH)-linux-musl
 GUEST_CPPFLAGS = $(CPPFLAGS_ALL) -nostdinc -isystem $(SYSROOT)/usr/include/$(ARCH)-linux-musl \
 	-isystem $(shell $(GUEST_CC) -print-file-name=include) -isystem $(SYSROOT)/usr/include \
 	-isystem $(SYSROOT)/usr/include/$(ARCH)-linux-gnu
-GUEST_CFLAGS := $(CFLAGS_ALL) -Os -fPIE $(HARDEN) -fno-asynchronous-unwind-tables -fno-unwind-tables \
-	$(if $(filter aarch64,$(ARCH)),-mno-outline-atomics -mbranch-protection=standard,-fcf-protection=full)
+GUEST_CFLAGS := $(CFLAGS_ALL) -Oz -fPIE $(HARDEN) -fno-asynchronous-unwind-tables -fno-unwind-tables \
+	$(if $(filter aarch64,$(ARCH)),-mno-outline-atomics -mbranch-protection=standard,-fcf-protection=none)
 GUEST_LDFLAGS := $(LDFLAGS_ALL) -nostdlib -static-pie -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
 	$(MUSL)/rcrt1.o $(MUSL)/crti.o
 GUEST_LIBS := -L$(SYSROOT)/usr/lib/$(ARCH)-linux-gnu -L$(MUSL) \
