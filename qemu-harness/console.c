@@ -79,9 +79,9 @@ void console_show_tail(const struct console *console, unsigned lines, FILE *out,
     while (end > oldest && console_byte(console, end - 1) == '\n')
         end--;
     size_t start = end;
-    while (start > oldest &&
-           (console_byte(console, start - 1) != '\n' || (lines > 0 && --lines > 0)))
-        start--;
+    for (; start > oldest; start--)
+        if (console_byte(console, start - 1) == '\n' && --lines == 0)
+            break;
     while (start < end) {
         char line[LINE_SHOWN_MAX], shown[LINE_SHOWN_MAX * 4];
         size_t length = 0;
