@@ -43,7 +43,7 @@ say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 # --- sources ---------------------------------------------------------------------------------------------------------
 
 -include common/sources.mk nft/sources.mk init/sources.mk agent/sources.mk host-broker/sources.mk
--include qemu-harness/sources.mk
+-include qemu-harness/sources.mk qemu-harness/probe/sources.mk
 include $(sort $(wildcard test/unit/*.mk test/fuzz/*.mk))
 
 BROKER_LIBS ?= -lcurl

@@ -15,5 +15,6 @@ COMMON_SRCS := \
     common/secret.c \
     common/utf8.c
 
-# Guest programs only: what archives built for glibc expect of it and musl lacks.
-COMMON_GUEST_SRCS := common/fortify_shim.c
+# Guest programs only: what archives built for glibc expect of it and musl lacks, and a formatter that is smaller
+# than musl's.
+COMMON_GUEST_SRCS := common/fortify_shim.c common/format.c common/format_libc.c

@@ -8,7 +8,6 @@
  */
 #include "init/control.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -87,8 +86,7 @@ void control_output_put(struct control *control, const char *stream, const void 
 {
     struct json_writer writer;
 
-    assert(control_output_free(control) && length <= CONTROL_DATA_MAX);
-    if (control->ended)
+    if (control->ended || !control_output_free(control) || length > CONTROL_DATA_MAX)
         return;
     json_writer_start(&writer, control->output, sizeof(control->output));
     json_write_object_begin(&writer);

@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "common/io.h"
@@ -100,12 +99,20 @@ static void report_ready(void)
                           &sandbox.config.way_in, &sandbox.report);
 }
 
+/* Anywhere else than in its machine: nothing is done. */
+static int refuse(void)
+{
+    static const char text[] =
+        "codev-init is PID 1 of a virtual machine and does nothing elsewhere\n";
+
+    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+    return 64; /* EX_USAGE */
+}
+
 int main(void)
 {
-    if (getpid() != 1) {
-        fputs("codev-init is PID 1 of a virtual machine and does nothing elsewhere\n", stderr);
-        return 64;
-    }
+    if (getpid() != 1)
+        return refuse();
     begin();
     run_stages();
     report_ready();
