@@ -60,7 +60,7 @@ static const struct {
     const char *reason; /* part of it */
 } bad_urls[] = {
     {URL(""), "does not begin with https://"},
-    {URL("registry.npmjs.org"), "does not begin with https://"},
+    {URL("npm.example"), "does not begin with https://"},
     {URL("ftp://h/"), "does not begin with https://"},
     {URL("https:/h"), "does not begin with https://"},
     {URL("https://"), "no host"},
