@@ -133,9 +133,10 @@ static enum body_fault step_extension(struct body_decoder *decoder, unsigned cha
     case BODY_STATE_EXTENSION_ESCAPE:
         return field_is_value_byte(byte) ? go(decoder, BODY_STATE_EXTENSION_QUOTED)
                                          : BODY_FAULT_CHUNK_EXTENSION;
-    default: /* BODY_STATE_EXTENSION_END */
+    case BODY_STATE_EXTENSION_END:
         return end_extension(decoder, byte);
     }
+    return BODY_FAULT_CHUNK_EXTENSION;
 }
 
 static enum body_fault step_trailer(struct body_decoder *decoder, unsigned char byte)
@@ -158,9 +159,10 @@ static enum body_fault step_trailer(struct body_decoder *decoder, unsigned char 
         return field_is_value_byte(byte) ? BODY_FAULT_NONE : BODY_FAULT_TRAILER;
     case BODY_STATE_TRAILER_LF:
         return byte == '\n' ? go(decoder, BODY_STATE_TRAILER_START) : BODY_FAULT_TRAILER;
-    default: /* BODY_STATE_LAST_LF */
+    case BODY_STATE_LAST_LF:
         return byte == '\n' ? go(decoder, BODY_STATE_DONE) : BODY_FAULT_TRAILER;
     }
+    return BODY_FAULT_TRAILER;
 }
 
 static enum body_fault step_chunk_line(struct body_decoder *decoder, unsigned char byte)
@@ -175,9 +177,10 @@ static enum body_fault step_chunk_line(struct body_decoder *decoder, unsigned ch
     case BODY_STATE_DATA_LF:
         decoder->digits = 0;
         return byte == '\n' ? go(decoder, BODY_STATE_SIZE) : BODY_FAULT_CHUNK_END;
-    default: /* BODY_STATE_SIZE */
+    case BODY_STATE_SIZE:
         return step_size(decoder, byte);
     }
+    return BODY_FAULT_CHUNK_SIZE;
 }
 
 static enum body_fault step(struct body_decoder *decoder, unsigned char byte)

@@ -59,11 +59,12 @@ static enum request_fault step_request_line(struct request_scan *scan, unsigned 
         return field_is_token_byte(byte) ? REQUEST_FAULT_NONE : REQUEST_FAULT_REQUEST_LINE;
     case SCAN_TARGET_START:
         return is_target_byte(byte) ? go(scan, SCAN_TARGET) : REQUEST_FAULT_REQUEST_LINE;
-    default: /* SCAN_TARGET */
+    case SCAN_TARGET:
         if (byte == ' ')
             return go(scan, SCAN_VERSION);
         return is_target_byte(byte) ? REQUEST_FAULT_NONE : REQUEST_FAULT_REQUEST_LINE;
     }
+    return REQUEST_FAULT_REQUEST_LINE;
 }
 
 static enum request_fault step_version(struct request_scan *scan, unsigned char byte)
@@ -112,9 +113,10 @@ static enum request_fault step_field(struct request_scan *scan, unsigned char by
         if (byte == '\n')
             return REQUEST_FAULT_LINE_END;
         return field_is_value_byte(byte) ? REQUEST_FAULT_NONE : REQUEST_FAULT_FIELD_VALUE;
-    default: /* SCAN_END_LF */
+    case SCAN_END_LF:
         return byte == '\n' ? go(scan, SCAN_DONE) : REQUEST_FAULT_LINE_END;
     }
+    return REQUEST_FAULT_LINE_END;
 }
 
 int request_scan_bytes(struct request_scan *scan, const char *bytes, size_t length,
