@@ -1,0 +1,12 @@
+# probe: what tests and the tour run inside a sandbox.
+PROBE_MAIN := qemu-harness/probe/main.c
+PROBE_SRCS := \
+    qemu-harness/probe/http.c \
+    qemu-harness/probe/http_answer.c \
+    qemu-harness/probe/kernel.c \
+    qemu-harness/probe/network.c \
+    qemu-harness/probe/privilege.c \
+    qemu-harness/probe/process.c \
+    qemu-harness/probe/report.c \
+    qemu-harness/probe/server.c \
+    qemu-harness/probe/traffic.c
