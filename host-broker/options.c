@@ -42,7 +42,7 @@ static const struct option_row option_table[] = {
      "end a stream on which nothing moves (default 30m)"},
     {"log", "FILE", false, options_set_log, "one JSON line per request (default: standard error)"},
     {"check", NULL, false, options_set_check,
-     "validate everything, print what would be reached, and end"},
+     "validate everything and end"},
 };
 
 static void set_defaults(struct broker_options *options)
