@@ -49,7 +49,7 @@ static char *tail(unsigned lines)
 static void shows_the_last_lines(void **state)
 {
     (void)state;
-    feed("one\r\ntwo\r\nthree\r\nfour\r\n", 24);
+    feed("one\r\ntwo\r\nthree\r\nfour\r\n", 23);
     char *text = tail(2);
     assert_string_equal(text, "> three\n> four\n");
     free(text);

@@ -94,7 +94,7 @@ static void sweeps_what_is_nobodys(void **state)
 {
     struct run_folder folder;
     struct failure why;
-    char dead[RUN_PATH_MAX], link[RUN_PATH_MAX], held[RUN_PATH_MAX], open_to_all[RUN_PATH_MAX];
+    char dead[RUN_PATH_MAX], link[RUN_PATH_MAX + 16], held[RUN_PATH_MAX], open_to_all[RUN_PATH_MAX];
     char lock[RUN_PATH_MAX + 16];
     (void)state;
     abandon(dead, "codev-sandbox-dead00", 0700);
