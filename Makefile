@@ -83,8 +83,11 @@ GUEST_CPPFLAGS = $(CPPFLAGS_ALL) -nostdinc -isystem $(SYSROOT)/usr/include/$(ARC
 	-isystem $(SYSROOT)/usr/include/$(ARCH)-linux-gnu
 GUEST_CFLAGS := $(CFLAGS_ALL) -Oz -fPIE $(HARDEN) -fno-asynchronous-unwind-tables -fno-unwind-tables \
 	$(if $(filter aarch64,$(ARCH)),-mno-outline-atomics -mbranch-protection=standard,-fcf-protection=none)
-GUEST_LDFLAGS := $(LDFLAGS_ALL) -nostdlib -static-pie -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
-	$(MUSL)/rcrt1.o $(MUSL)/crti.o
+GUEST_LDFLAGS := $(LDFLAGS_ALL) -nostdlib -Wl,--build-id=none -Wl,-z,max-page-size=4096
+GUEST_PIE := -static-pie $(MUSL)/rcrt1.o $(MUSL)/crti.o
+# codev-init lies at a fixed address: it reads nothing that other processes or the network sent, and the relocations of
+# its tables would be a tenth of it.
+GUEST_FIXED := -static -no-pie $(MUSL)/crt1.o $(MUSL)/crti.o
 GUEST_LIBS := -L$(SYSROOT)/usr/lib/$(ARCH)-linux-gnu -L$(MUSL) \
 	-Wl,--start-group $(GUEST_OBJ)/libcommon.a -lbearssl -lmnl -lc -lgcc -Wl,--end-group $(MUSL)/crtn.o
 GUEST_MAX_BYTES := 163840
@@ -185,11 +188,11 @@ $(eval $(call host_program,$(BIN)/codev-sandbox,$(SANDBOX_SRCS) $(SANDBOX_MAIN),
 $(eval $(call host_program,$(BIN)/codev-agent,$(AGENT_SRCS) $(AGENT_MAIN)))
 
 # Linked with debug information beside the objects, stripped into build/guest, and refused when too large.
-# $(1) program's name, $(2) sources
+# $(1) program's name, $(2) sources, $(3) GUEST_PIE or GUEST_FIXED
 define guest_program
 $(GUEST_OBJ)/$(1): $(call guest_objects,$(2)) $(GUEST_OBJ)/libcommon.a
 	$$(call say,LD,$$@)
-	$$(Q)$$(GUEST_CC) $$(GUEST_CFLAGS) $$(GUEST_LDFLAGS) -o $$@ $$(filter %.o,$$^) $$(GUEST_LIBS)
+	$$(Q)$$(GUEST_CC) $$(GUEST_CFLAGS) $$(GUEST_LDFLAGS) $$($(3)) -o $$@ $$(filter %.o,$$^) $$(GUEST_LIBS)
 
 $(GUEST)/$(1): $(GUEST_OBJ)/$(1)
 	$$(call say,STRIP,$$@)
@@ -198,9 +201,9 @@ $(GUEST)/$(1): $(GUEST_OBJ)/$(1)
 	@size=$$$$(stat -c %s $$@); [ $$$$size -le $(GUEST_MAX_BYTES) ] || \
 		{ echo "error: $$@ has $$$$size bytes, more than $(GUEST_MAX_BYTES)" >&2; exit 1; }
 endef
-$(eval $(call guest_program,codev-init,$(INIT_SRCS) $(NFT_SRCS) $(INIT_MAIN)))
-$(eval $(call guest_program,codev-agent,$(AGENT_SRCS) $(AGENT_MAIN)))
-$(eval $(call guest_program,probe,$(PROBE_SRCS) $(PROBE_MAIN)))
+$(eval $(call guest_program,codev-init,$(INIT_SRCS) $(NFT_SRCS) $(INIT_MAIN),GUEST_FIXED))
+$(eval $(call guest_program,codev-agent,$(AGENT_SRCS) $(AGENT_MAIN),GUEST_PIE))
+$(eval $(call guest_program,probe,$(PROBE_SRCS) $(PROBE_MAIN),GUEST_PIE))
 
 # $(1) test: unit_NAME_SRCS, and unit_NAME_LDFLAGS and unit_NAME_LIBS where it has them
 define unit_program
