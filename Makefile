@@ -81,8 +81,9 @@ MUSL := $(SYSROOT)/usr/lib/$(ARCH)-linux-musl
 GUEST_CPPFLAGS = $(CPPFLAGS_ALL) -nostdinc -isystem $(SYSROOT)/usr/include/$(ARCH)-linux-musl \
 	-isystem $(shell $(GUEST_CC) -print-file-name=include) -isystem $(SYSROOT)/usr/include \
 	-isystem $(SYSROOT)/usr/include/$(ARCH)-linux-gnu
-GUEST_CFLAGS := $(CFLAGS_ALL) -Oz -fPIE $(HARDEN) -fno-asynchronous-unwind-tables -fno-unwind-tables \
-	$(if $(filter aarch64,$(ARCH)),-mno-outline-atomics -mbranch-protection=standard,-fcf-protection=none)
+GUEST_CFLAGS := $(CFLAGS_ALL) -Oz -fPIE $(HARDEN) -fomit-frame-pointer -fno-asynchronous-unwind-tables \
+	-fno-unwind-tables \
+	$(if $(filter aarch64,$(ARCH)),-mno-outline-atomics -mbranch-protection=pac-ret,-fcf-protection=none)
 GUEST_LDFLAGS := $(LDFLAGS_ALL) -nostdlib -Wl,--build-id=none -Wl,-z,max-page-size=4096
 GUEST_PIE := -static-pie $(MUSL)/rcrt1.o $(MUSL)/crti.o
 # codev-init lies at a fixed address: it reads nothing that other processes or the network sent, and the relocations of

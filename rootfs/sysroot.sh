@@ -77,6 +77,12 @@ mkdir -p "$dest.new"
 for deb in "$store"/*.deb; do
     dpkg-deb -x "$deb" "$dest.new"
 done
+# Nothing in a guest program unwinds: the libraries' tables for it would only make the programs larger.
+if [ "$kind" = sysroot ]; then
+    for library in libbearssl libmnl; do
+        "$arch-linux-gnu-objcopy" -R .eh_frame -R .rela.eh_frame "$dest.new/usr/lib/$arch-linux-gnu/$library.a"
+    done
+fi
 rm -rf "$dest"
 mv -T "$dest.new" "$dest"
 touch "$dest/.complete"
