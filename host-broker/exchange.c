@@ -150,6 +150,9 @@ static void explain_fault(struct refusal *refusal, const struct exchange *exchan
         refusal->error = BROKER_ERROR_UPSTREAM_BROKEN;
         refusal->message = "the head of the upstream's answer is too large";
         break;
+    case EXCHANGE_STALE: /* asked again, unless that could not be */
+        refusal->error = BROKER_ERROR_INTERNAL;
+        break;
     case EXCHANGE_NOT_SENT_TWICE:
         refusal->error = BROKER_ERROR_UPSTREAM_BROKEN;
         refusal->message = "the upstream closed the connection before it answered; the request is "
@@ -191,9 +194,23 @@ static void fail(struct exchange *exchange, const struct refusal *refusal)
     connection_finish(connection, AFTER_BREAK);
 }
 
+/* Nothing was sent on the connection that proved dead: asks on a new one. */
+static bool ask_again(struct exchange *exchange)
+{
+    exchange->fault = EXCHANGE_SOUND;
+    exchange->attempts = 0;
+    curl_easy_setopt(exchange->easy, CURLOPT_FRESH_CONNECT, 1L);
+    if (curl_multi_add_handle(exchange->pool->multi, exchange->easy) == CURLM_OK)
+        return true;
+    exchange->fault = EXCHANGE_STALE;
+    return false;
+}
+
 /* The transfer has ended with `result`; its handle has left libcurl's pool. */
 static void end(struct exchange *exchange, CURLcode result)
 {
+    if (exchange->fault == EXCHANGE_STALE && ask_again(exchange))
+        return;
     bool whole = exchange->phase == EXCHANGE_IN_BODY &&
                  (exchange->framing != RESPONSE_LENGTH || exchange->left == 0);
     if (result == CURLE_OK && whole && exchange->fault == EXCHANGE_SOUND) {

@@ -33,6 +33,7 @@ enum exchange_fault {
     EXCHANGE_BAD_BODY,       /* the client's chunks are malformed */
     EXCHANGE_BAD_HEAD,       /* the upstream's head is no HTTP */
     EXCHANGE_HEAD_TOO_LARGE, /* the upstream's head exceeds a block */
+    EXCHANGE_STALE,          /* a kept connection was seen to be dead before anything was sent on it */
     EXCHANGE_NOT_SENT_TWICE, /* a kept connection died; the request may have had its effect */
     EXCHANGE_FAULT_COUNT
 };
@@ -64,6 +65,7 @@ struct exchange {
     bool head_request, keep_alive;
     int minor_version;
     bool once; /* must not be sent a second time */
+    bool fresh; /* a connection was opened for it */
     unsigned attempts;
     bool upload_paused;
 

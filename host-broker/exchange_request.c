@@ -48,16 +48,30 @@ static size_t on_read(char *out, size_t size, size_t count, void *user)
     return CURL_READFUNC_PAUSE;
 }
 
-/* Called before a request is sent on a connection: a second time means that libcurl found a kept
- * connection dead and would try again (lib/transfer.c, Curl_retry_request). */
-static int on_send(void *user, char *local_ip, char *remote_ip, int local_port, int remote_port)
+/* libcurl found no kept connection for the request. */
+static curl_socket_t on_open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct exchange *exchange = user;
-    (void)local_ip, (void)remote_ip, (void)local_port, (void)remote_port;
-    if (exchange->attempts++ == 0 || !exchange->once)
+    (void)purpose;
+    exchange->fresh = true;
+    return upstream_pool_open_socket(exchange->pool, address);
+}
+
+/* Called before a request is sent on a connection. What must not be sent twice is sent only on a new
+ * connection or on a kept one that nothing has happened to; and when it comes here a second time, libcurl
+ * has found the connection dead and would try again (lib/transfer.c, Curl_retry_request). */
+static int on_send(void *user, char *remote_ip, char *local_ip, int remote_port, int local_port)
+{
+    struct exchange *exchange = user;
+    (void)remote_ip, (void)local_ip, (void)remote_port;
+    exchange->attempts++;
+    if (!exchange->once)
         return CURL_PREREQFUNC_OK;
-    exchange->fault = EXCHANGE_NOT_SENT_TWICE;
-    return CURL_PREREQFUNC_ABORT;
+    if (exchange->attempts > 1)
+        exchange->fault = EXCHANGE_NOT_SENT_TWICE;
+    else if (!exchange->fresh && upstream_pool_is_stale(exchange->pool, local_port))
+        exchange->fault = EXCHANGE_STALE;
+    return exchange->fault == EXCHANGE_SOUND ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
 
 static int add_line(struct exchange *exchange, const char *line)
@@ -186,6 +200,11 @@ static void set_callbacks(struct exchange *exchange)
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, exchange);
     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_send);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, exchange);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, exchange);
+    /* outlives the exchange, as the connection may */
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, upstream_pool_close_socket);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, exchange->pool);
 }
 
 static void set_transport(struct exchange *exchange, const struct broker *broker, const char *proxy)

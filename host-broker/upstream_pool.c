@@ -2,6 +2,9 @@
 #include "host-broker/upstream_pool.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* libcurl says which of its sockets to watch for what (CURLMOPT_SOCKETFUNCTION). `watched` is what we
  * told it to remember for the socket: not NULL once epoll knows it. */
@@ -78,6 +81,53 @@ CURL *upstream_pool_finished(struct upstream_pool *pool, CURLcode *result)
         return easy;
     }
     return NULL;
+}
+
+curl_socket_t upstream_pool_open_socket(struct upstream_pool *pool,
+                                        const struct curl_sockaddr *address)
+{
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    if (fd < 0)
+        return CURL_SOCKET_BAD;
+    if (pool->socket_count < UPSTREAM_SOCKETS_MAX)
+        pool->sockets[pool->socket_count++] = fd;
+    return fd;
+}
+
+int upstream_pool_close_socket(void *user, curl_socket_t fd)
+{
+    struct upstream_pool *pool = user;
+    for (unsigned i = 0; i < pool->socket_count; i++) {
+        if (pool->sockets[i] != fd)
+            continue;
+        pool->sockets[i] = pool->sockets[--pool->socket_count];
+        break;
+    }
+    return close(fd);
+}
+
+static int local_port_of(int fd)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof(address);
+    if (getsockname(fd, (struct sockaddr *)&address, &length) < 0)
+        return -1;
+    if (address.ss_family == AF_INET)
+        return ntohs(((struct sockaddr_in *)&address)->sin_port);
+    if (address.ss_family == AF_INET6)
+        return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+    return -1;
+}
+
+bool upstream_pool_is_stale(const struct upstream_pool *pool, int local_port)
+{
+    for (unsigned i = 0; i < pool->socket_count; i++) {
+        char byte;
+        if (local_port_of(pool->sockets[i]) == local_port)
+            return recv(pool->sockets[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+                   errno != EAGAIN;
+    }
+    return true;
 }
 
 void upstream_pool_close(struct upstream_pool *pool)

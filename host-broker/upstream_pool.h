@@ -21,12 +21,15 @@
 #include "host-broker/event_loop.h"
 
 #define UPSTREAM_CONNECTIONS_KEPT 64
+#define UPSTREAM_SOCKETS_MAX 1024 /* open at once; more cannot be checked, so they are not used again */
 
 struct upstream_pool {
     CURLM *multi;
     CURLSH *share; /* TLS sessions: a new connection resumes instead of shaking hands in full */
     struct event_loop *loop;
     unsigned number;  /* in event references */
+    int sockets[UPSTREAM_SOCKETS_MAX]; /* libcurl's, in no order */
+    unsigned socket_count;
     int64_t deadline; /* when libcurl wants to be called though nothing is ready, or NEVER */
 };
 
@@ -41,6 +44,16 @@ void upstream_pool_tick(struct upstream_pool *pool);
 
 /* A handle whose transfer has ended, with its result, or NULL. The handle has left the pool. */
 CURL *upstream_pool_finished(struct upstream_pool *pool, CURLcode *result);
+
+/* Sockets that libcurl opens and closes (CURLOPT_OPENSOCKETFUNCTION): kept account of. */
+curl_socket_t upstream_pool_open_socket(struct upstream_pool *pool,
+                                        const struct curl_sockaddr *address);
+int upstream_pool_close_socket(void *pool, curl_socket_t fd); /* CURLOPT_CLOSESOCKETFUNCTION */
+
+/* True when the idle connection with this local port has something to read, or cannot be found: the
+ * upstream has closed it, or is about to. libcurl itself takes a TLS connection whose goodbye lies
+ * unread for alive (lib/vtls/openssl.c, ossl_check_cxn). */
+bool upstream_pool_is_stale(const struct upstream_pool *pool, int local_port);
 
 void upstream_pool_close(struct upstream_pool *pool);
 
