@@ -115,8 +115,8 @@ int schema_take_text(struct schema_parse *parse, uint32_t index, char **out, siz
 int schema_read_text(struct schema_parse *parse, uint32_t index, void *target,
                      const struct schema_field *field)
 {
-    char *text;
-    size_t length;
+    char *text = NULL;
+    size_t length = 0;
     int result = schema_take_text(parse, index, &text, &length);
 
     if (result < 0)
