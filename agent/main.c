@@ -19,7 +19,7 @@
 #include "common/io.h"
 
 /* Two sockets a connection; listeners, the DNS stub, epoll and standard descriptors. */
-#define DESCRIPTORS_NEEDED (2 * RELAY_CONNECTIONS_MAX + OVERFLOW_MAX + DNS_STREAMS_MAX + 64)
+#define DESCRIPTORS_NEEDED (2 * BUFFERED_MAX + OVERFLOW_MAX + DNS_STREAMS_MAX + 32)
 
 static struct relay relay; /* zero until relay_init: untouched slots cost no memory */
 

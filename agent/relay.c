@@ -18,7 +18,7 @@
 #define CONFIG_ENDED 1
 
 /* Page-aligned and never touched before a connection uses it: the kernel gives memory by the page. */
-static uint8_t buffers[RELAY_CONNECTIONS_MAX][2][FLOW_SIZE] __attribute__((aligned(4096)));
+static uint8_t buffers[BUFFERED_MAX][2][FLOW_SIZE] __attribute__((aligned(4096)));
 
 void relay_schedule(struct relay *relay, int64_t deadline)
 {
@@ -34,10 +34,16 @@ void relay_watch(struct relay *relay, int fd, uint32_t *armed, uint32_t events, 
         *armed = events;
 }
 
+static uint16_t *free_list_of(struct relay *relay, unsigned index)
+{
+    if (index < RELAY_CONNECTIONS_MAX)
+        return &relay->free_slots;
+    return index < BUFFERED_MAX ? &relay->free_reserved : &relay->free_overflow;
+}
+
 static void slot_free(struct relay *relay, struct connection *connection)
 {
-    uint16_t *head =
-        connection->index < RELAY_CONNECTIONS_MAX ? &relay->free_slots : &relay->free_overflow;
+    uint16_t *head = free_list_of(relay, connection->index);
     connection->state = CONNECTION_FREE;
     connection->deadline = NEVER;
     connection->next = *head;
@@ -67,7 +73,7 @@ static void listener_arm(struct relay *relay, unsigned index, bool on)
 static void drop_oldest_demanding(struct relay *relay)
 {
     struct connection *oldest = NULL;
-    for (unsigned i = 0; i < RELAY_CONNECTIONS_MAX; i++) {
+    for (unsigned i = 0; i < BUFFERED_MAX; i++) {
         struct connection *connection = &relay->connections[i];
         if (connection->state == CONNECTION_DEMANDING &&
             (!oldest || connection->serial < oldest->serial))
@@ -79,14 +85,17 @@ static void drop_oldest_demanding(struct relay *relay)
 
 static void client_accepted(struct relay *relay, unsigned forward, int fd)
 {
-    bool demanding = relay->config.forwards[forward].role == RELAY_TO_SERVER;
-    struct connection *connection;
-    if (demanding && relay->demanding >= DEMANDING_MAX)
+    enum relay_role role = relay->config.forwards[forward].role;
+    struct connection *connection = NULL;
+    if (role == RELAY_TO_SERVER && relay->demanding >= DEMANDING_MAX)
         drop_oldest_demanding(relay);
-    if ((connection = slot_take(relay, &relay->free_slots)))
+    if (role == RELAY_TO_SERVER)
+        connection = slot_take(relay, &relay->free_reserved);
+    if (!connection)
+        connection = slot_take(relay, &relay->free_slots);
+    if (connection)
         connection_open(relay, connection, forward, fd);
-    else if (relay->config.forwards[forward].role == RELAY_TO_BROKER &&
-             (connection = slot_take(relay, &relay->free_overflow)))
+    else if (role == RELAY_TO_BROKER && (connection = slot_take(relay, &relay->free_overflow)))
         connection_refuse(relay, connection, forward, fd);
     else
         close(fd);
@@ -224,7 +233,7 @@ static int wait_timeout(const struct relay *relay)
 {
     if (relay->next_deadline == NEVER)
         return -1;
-    int64_t left = relay->next_deadline - io_monotonic_ns() / 1000000;
+    int64_t left = relay->next_deadline - relay->now;
     return left < 0 ? 0 : left > 60000 ? 60000 : (int)left + 1; /* + 1: never a moment too early */
 }
 
@@ -269,14 +278,13 @@ int relay_init(struct relay *relay, const struct relay_config *config, int confi
     relay->config_fd = config_fd;
     relay->next_deadline = NEVER;
     relay->now = io_monotonic_ns() / 1000000;
-    relay->free_slots = relay->free_overflow = relay->marked = NO_SLOT;
+    relay->free_slots = relay->free_reserved = relay->free_overflow = relay->marked = NO_SLOT;
     for (unsigned i = SLOTS_MAX; i-- > 0;) {
         struct connection *connection = &relay->connections[i];
         connection->index = (uint16_t)i;
         for (unsigned which = 0; which < 2; which++) {
             connection->sides[which].fd = -1;
-            flow_init(&connection->flows[which],
-                      i < RELAY_CONNECTIONS_MAX ? buffers[i][which] : NULL);
+            flow_init(&connection->flows[which], i < BUFFERED_MAX ? buffers[i][which] : NULL);
         }
         slot_free(relay, connection);
     }

@@ -8,6 +8,8 @@
  *     RELAY_CONNECTIONS_MAX  connections. Beyond: a client of the broker's forward gets a canned 503
  *                            from one of OVERFLOW_MAX extra slots (while those are taken, clients wait
  *                            in the listener's backlog); other forwards close at once
+ *     RESERVED_MAX           slots more, for the way in alone: what runs in the sandbox can use up its
+ *                            own connections to the broker, but not lock its user out
  *     DEMANDING_MAX          way-in connections that have not yet shown the secret; the oldest makes
  *                            room for a new one, so that nobody can crowd out those who know it
  */
@@ -23,8 +25,10 @@
 #include "common/relay_config.h"
 
 #define DEMANDING_MAX 64
+#define RESERVED_MAX 64
 #define OVERFLOW_MAX 32
-#define SLOTS_MAX (RELAY_CONNECTIONS_MAX + OVERFLOW_MAX)
+#define BUFFERED_MAX (RELAY_CONNECTIONS_MAX + RESERVED_MAX) /* slots with rings */
+#define SLOTS_MAX (BUFFERED_MAX + OVERFLOW_MAX)
 #define ACCEPTS_PER_WAKE 32 /* so that a flood of new clients does not starve the old ones */
 #define ACCEPT_PAUSE_MS 100 /* after accept4 failed for want of memory or descriptors */
 #define NO_SLOT UINT16_MAX
@@ -55,9 +59,9 @@ struct relay {
     uint32_t preferred[RELAY_FORWARDS_MAX]; /* the address that worked last */
     struct listener listeners[RELAY_FORWARDS_MAX];
     struct connection connections[SLOTS_MAX];
-    uint16_t free_slots, free_overflow; /* heads of the free lists */
-    uint16_t marked;                    /* head of the list for the sweep */
-    unsigned demanding;                 /* connections in CONNECTION_DEMANDING */
+    uint16_t free_slots, free_reserved, free_overflow; /* heads of the free lists */
+    uint16_t marked;                                   /* head of the list for the sweep */
+    unsigned demanding;                                /* connections in CONNECTION_DEMANDING */
     struct dns_server dns;
 
     int config_fd;

@@ -255,3 +255,24 @@ def test_forwards_do_not_disturb_each_other(tmp_path):
             assert read_exactly(accept(broker), 75) == b"CODEV/1 " + b"ab" * 32 + b"\r\nx"
             peer.close()
             assert ended(client)
+
+
+def test_a_sandbox_that_uses_up_its_connections_cannot_lock_its_user_out(tmp_path):
+    with listen_unix(tmp_path / "broker") as broker, listen_tcp() as server:
+        out, way_in = listen_tcp(), listen_tcp()
+        table = [{"role": "broker", "fd": out, "dial": [dial_of(broker)], "secret": "ab" * 32},
+                 {"role": "server", "fd": way_in, "dial": [dial_of(server)], "secret": SECRET}]
+        with running(table):
+            greedy = [(connect(out), accept(broker)) for _ in range(512)]
+            refused = connect(out)
+            assert refused.recv(12) == b"HTTP/1.1 503"
+            pairs = [enter(way_in, server) for _ in range(64)]
+            over = connect(way_in)
+            over.sendall(WAY_IN)
+            assert nothing_comes(over)
+            for client, peer in pairs:
+                peer.sendall(b"here")
+                assert read_exactly(client, 4) == b"here"
+            for one, other in greedy + pairs:
+                one.close()
+                other.close()
