@@ -32,7 +32,7 @@ static void check(const char *answer, size_t length, const char *status_line, co
 static void unreachable(void **state)
 {
     (void)state;
-    char answer[CANNED_MAX];
+    char answer[CANNED_MAX] = "";
     check(answer, canned_unreachable(answer, "Connection refused"), "HTTP/1.1 502 Bad Gateway\r\n",
           "codev_broker_unreachable");
     assert_non_null(strstr(answer, "Connection refused"));
@@ -41,7 +41,7 @@ static void unreachable(void **state)
 static void a_long_reason_is_cut(void **state)
 {
     (void)state;
-    char answer[CANNED_MAX], reason[4096];
+    char answer[CANNED_MAX] = "", reason[4096];
     memset(reason, '"', sizeof(reason) - 1); /* each needs a backslash: the longest it can get */
     reason[sizeof(reason) - 1] = '\0';
     check(answer, canned_unreachable(answer, reason), "HTTP/1.1 502 ", "codev_broker_unreachable");
@@ -50,7 +50,7 @@ static void a_long_reason_is_cut(void **state)
 static void full(void **state)
 {
     (void)state;
-    char answer[CANNED_MAX];
+    char answer[CANNED_MAX] = "";
     check(answer, canned_full(answer), "HTTP/1.1 503 Service Unavailable\r\n", "codev_relay_full");
     assert_non_null(strstr(answer, "\r\nRetry-After: 1\r\n"));
     assert_non_null(strstr(answer, " 512 connections"));
