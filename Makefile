@@ -130,7 +130,7 @@ fuzz-targets: $(FUZZ_PROGRAMS)
 help:
 	@echo 'make                    host programs, and guest programs, kernel and image for ARCH=x86_64|aarch64'
 	@echo 'make run                the tour: a sandbox that shows what it can and cannot do'
-	@echo 'make test               unit, system (both also under sanitizers), qemu and fuzz'
+	@echo 'make test               unit and system (also under sanitizers), fuzz, the tour on both architectures, qemu'
 	@echo 'make unit|system|qemu   one layer of tests; SAN=1 for unit and system under sanitizers'
 	@echo 'make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make lint               layers, lengths, cppcheck, clang-tidy, clang-format'
@@ -252,7 +252,7 @@ fuzz: $(if $(T),$(B)/fuzz/fuzz_$(T),$(FUZZ_PROGRAMS))
 test: all $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 host sanitized-tests
 	$(Q)$(MAKE) --no-print-directory ARCH=$(OTHER_ARCH) guest
-	$(Q)$(TEST_RUN) unit san-unit system san-system fuzz qemu
+	$(Q)$(TEST_RUN) unit san-unit system san-system fuzz tour qemu
 
 .PHONY: sanitized-tests
 sanitized-tests: $(UNIT_PROGRAMS)
