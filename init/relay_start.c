@@ -79,7 +79,7 @@ static int listen_for_way_in(const struct boot_config *config, struct failure *w
     if (fd < 0)
         return fd;
     struct relay_forward *forward = add_forward(RELAY_TO_SERVER, fd);
-    forward->half_close = endpoint.kind != ENDPOINT_VSOCK; /* hybrid vsock does not keep it (design, section 6) */
+    forward->half_close = endpoint.kind != ENDPOINT_VSOCK; /* where the transport keeps it */
     forward->dial_count = ARRAY_LENGTH(loopback_addresses);
     for (unsigned number = 0; number < forward->dial_count; number++) {
         forward->dials[number] = loopback_addresses[number];
