@@ -84,6 +84,7 @@ static void handle_event(struct sandbox *sandbox, const struct control_event *ev
     case EVENT_FAILED:
         control_send_ack(&sandbox->control);
         sandbox_fail(sandbox, false, "%s: %s", name[0] ? name : "guest", text);
+        sandbox->kill_at = sandbox->now + POWER_OFF_MS * 1000000LL;
         break;
     case EVENT_WARNING:
         sandbox_notice(sandbox, "warning from the guest: %s", text);

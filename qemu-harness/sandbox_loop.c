@@ -70,6 +70,7 @@ void sandbox_fail(struct sandbox *sandbox, bool show_console, const char *format
     }
     sandbox_notice(sandbox, "%s", text);
     sandbox_over(sandbox, EXIT_CANNOT_START);
+    sandbox->kill_at = sandbox->now; /* there is nothing to be expected of it */
 }
 
 void sandbox_request_stop(struct sandbox *sandbox, int exit_status_if_booting)

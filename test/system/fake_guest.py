@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+"""A guest without a virtual machine: it stands where codev-sandbox expects vhost-device-vsock and QEMU.
+
+As `--vsock-device` it is given --socket and --uds-path. It accepts QEMU's connection on the one, serves
+`CONNECT PORT` on the other as hybrid vsock does, and plays the Python text in FAKE_GUEST_SCENARIO with
+
+    guest.dial()            a new control connection (a Channel); guest.hello() dials, says hello and
+                            returns the channel with the boot configuration in channel.config
+    channel.send(event)     a dict as a JSON line, or bytes as they are
+    channel.command()       the next command, a dict; None at the end of the channel
+    guest.way_in(handler)   handler(connection, port) serves what comes over CONNECT
+    guest.console(bytes)    what the guest's kernel prints
+    guest.note(object)      a JSON line into FAKE_GUEST_NOTES, for the test to read
+
+When the scenario ends, the machine powers off: QEMU's connection is closed. Called as `--qemu` (any other
+arguments) it is the QEMU of that guest, which ends with that connection.
+"""
+import json
+import os
+import re
+import select
+import socket
+import sys
+import threading
+import time
+import traceback
+
+
+class Channel:
+    def __init__(self, connection):
+        self.connection = connection
+        self.file = connection.makefile("rb")
+        self.config = None
+
+    def send(self, event):
+        line = event if isinstance(event, bytes) else json.dumps(event).encode() + b"\n"
+        self.connection.sendall(line)
+
+    def command(self):
+        line = self.file.readline()
+        return json.loads(line) if line.endswith(b"\n") else None
+
+    def wait_for(self, name):
+        while True:
+            command = self.command()
+            if command is None or command.get("command") == name:
+                return command
+
+    def close(self):
+        self.file.close()
+        self.connection.close()
+
+
+class Guest:
+    def __init__(self, uds_path):
+        self.uds_path = uds_path
+        self.machine = None
+        self.handler = None
+
+    def dial(self, port=1024):
+        end = time.monotonic() + 20
+        while True:
+            connection = socket.socket(socket.AF_UNIX)
+            try:
+                connection.connect(f"{self.uds_path}_{port}")
+                return Channel(connection)
+            except OSError:
+                connection.close()
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.02)
+
+    def hello(self):
+        channel = self.dial()
+        channel.send({"event": "hello", "protocol": 1, "version": "fake"})
+        channel.config = channel.command()
+        return channel
+
+    def ready(self, **extra):
+        channel = self.hello()
+        channel.send({"event": "ready", "boot_ms": 1.0, "checks": [], **extra})
+        return channel
+
+    def console(self, data):
+        self.machine.sendall(data)
+
+    def way_in(self, handler):
+        self.handler = handler
+
+    def note(self, what):
+        with open(os.environ["FAKE_GUEST_NOTES"], "a", encoding="utf-8") as file:
+            file.write(json.dumps(what) + "\n")
+
+    def serve_one(self, connection):
+        line = b""
+        while not line.endswith(b"\n"):
+            byte = connection.recv(1)
+            if not byte:
+                break
+            line += byte
+        match = re.fullmatch(rb"CONNECT (\d+)\n", line)
+        if match and self.handler:
+            self.handler(connection, int(match.group(1)))
+        connection.close()
+
+    def serve(self):
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self.uds_path)
+        listener.listen(128)
+        while True:
+            connection, _ = listener.accept()
+            threading.Thread(target=self.serve_one, args=(connection,), daemon=True).start()
+
+
+def play_guest(arguments):
+    options = dict(zip(arguments[::2], arguments[1::2]))
+    guest = Guest(options["--uds-path"])
+    threading.Thread(target=guest.serve, daemon=True).start()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(options["--socket"])
+    listener.listen(1)
+    guest.machine, _ = listener.accept()
+    guest.machine.recv(1)  # QEMU runs
+    try:
+        exec(os.environ["FAKE_GUEST_SCENARIO"], {"guest": guest, "time": time, "socket": socket, "os": os})
+    except Exception:
+        guest.note({"scenario failed": traceback.format_exc()})
+    guest.machine.close()
+    while True:
+        time.sleep(60)
+
+
+def play_qemu(arguments):
+    """Copies what the guest prints to the serial line; ends when the guest does."""
+    found = {}
+    for argument in arguments:
+        match = re.match(r"socket,id=(\w+),fd=(\d+)", argument)
+        if match:
+            found[match.group(1)] = int(match.group(2))
+    machine = socket.socket(fileno=found["vsock"])
+    serial = socket.socket(fileno=found["console"])
+    if os.environ.get("FAKE_QEMU_WORDS"):
+        sys.stderr.write(os.environ["FAKE_QEMU_WORDS"] + "\n")
+        sys.exit(1)
+    machine.sendall(b"!")
+    while True:
+        select.select([machine], [], [])
+        data = machine.recv(4096)
+        if not data:
+            return
+        serial.sendall(data)
+
+
+if __name__ == "__main__":
+    if "--uds-path" in sys.argv:
+        play_guest(sys.argv[1:])
+    else:
+        play_qemu(sys.argv[1:])
