@@ -1,18 +1,14 @@
-/* Ways to more rights: root, namespaces, mounts, devices, other processes. */
-#include <dirent.h>
+/* Ways to more rights: root, namespaces, mounts, devices. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -128,91 +124,6 @@ static long try_setuid_file(void)
     return 0;
 }
 
-/* Finds a process by its number or its name (/proc/PID/comm). */
-static pid_t find_process(const char *text)
-{
-    if (*text >= '0' && *text <= '9')
-        return (pid_t)probe_number(text, INT32_MAX);
-    DIR *folder = opendir("/proc");
-    struct dirent *entry;
-    pid_t found = 0;
-    while (folder && !found && (entry = readdir(folder))) {
-        char path[300], name[64];
-        snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
-            io_read_file(AT_FDCWD, path, 0, name, sizeof(name)) < 0)
-            continue;
-        name[strcspn(name, "\n")] = '\0';
-        if (strcmp(name, text) == 0)
-            found = atoi(entry->d_name);
-    }
-    if (folder)
-        closedir(folder);
-    if (!found)
-        probe_die("no process '%s'", text);
-    return found;
-}
-
-static int probe_ptrace(int argc, char **argv)
-{
-    pid_t pid = find_process(argv[1]);
-    int error = ptrace(PTRACE_ATTACH, pid, NULL, NULL) < 0 ? errno : 0;
-    if (error == 0) {
-        waitpid(pid, NULL, 0);
-        ptrace(PTRACE_DETACH, pid, NULL, NULL);
-    }
-    return probe_report(probe_words(argc, argv), error, -1);
-}
-
-/* 0 when the file of that process can be opened and gives a byte, else an errno. */
-static int read_process_file(pid_t pid, const char *name)
-{
-    char path[64], byte;
-    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-    if (strcmp(name, "fd") == 0) {
-        DIR *folder = opendir(path);
-        if (!folder)
-            return errno;
-        closedir(folder);
-        return 0;
-    }
-    CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return errno;
-    /* `mem` opens where it may be read; its first page is never mapped */
-    return strcmp(name, "mem") == 0 || read(fd, &byte, 1) >= 0 ? 0 : errno;
-}
-
-static int read_process_memory(pid_t pid)
-{
-    char byte;
-    struct iovec here = {&byte, 1}, there = {(void *)4096, 1};
-    /* rights are checked first, so EFAULT (nothing is mapped there) means that they were granted */
-    return process_vm_readv(pid, &here, 1, &there, 1, 0) < 0 && errno != EFAULT ? errno : 0;
-}
-
-static int probe_procmem(int argc, char **argv)
-{
-    static const char *const files[] = {"mem", "maps", "environ", "fd", "stack", "auxv"};
-    pid_t pid = find_process(argv[1]);
-    int status = PROBE_REFUSED;
-    for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
-        char what[128];
-        snprintf(what, sizeof(what), "procmem %s %s", argv[1], files[i]);
-        int result = probe_report(what, read_process_file(pid, files[i]), -1);
-        status = result > status ? result : status;
-    }
-    int result = probe_report("procmem process_vm_readv", read_process_memory(pid), -1);
-    (void)argc;
-    return result > status ? result : status;
-}
-
-static int probe_kill(int argc, char **argv)
-{
-    pid_t pid = find_process(argv[1]);
-    return probe_report(probe_words(argc, argv), kill(pid, 0) < 0 ? errno : 0, -1);
-}
-
 static int probe_open(int argc, char **argv)
 {
     int write = argc > 2 && strcmp(argv[2], "write") == 0;
@@ -238,9 +149,5 @@ static const struct probe_verb verbs[] = {
     {"chroot", "", "another root for this process", try_chroot, NULL, 0, 0},
     {"mknod", "", "a device node for the machine's memory", try_mknod, NULL, 0, 0},
     {"open", "FILE [write]", "a file, for example a device node", NULL, probe_open, 1, 2},
-    {"ptrace", "PID|NAME", "attach to a process", NULL, probe_ptrace, 1, 1},
-    {"procmem", "PID|NAME", "a process's memory and what /proc tells of it", NULL, probe_procmem, 1,
-     1},
-    {"kill", "PID|NAME", "a signal to a process (number 0)", NULL, probe_kill, 1, 1},
 };
 const struct probe_verbs privilege_verbs = {verbs, ARRAY_LENGTH(verbs)};

@@ -40,8 +40,8 @@ struct probe_verbs {
     size_t count;
 };
 
-extern const struct probe_verbs network_verbs, privilege_verbs, kernel_verbs, process_verbs,
-    http_verbs, server_verbs;
+extern const struct probe_verbs network_verbs, privilege_verbs, others_verbs, kernel_verbs,
+    process_verbs, http_verbs, server_verbs;
 
 /* "EPERM", or a number's text for one that has no name here. */
 const char *probe_errno_name(int error);

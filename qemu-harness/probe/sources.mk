@@ -5,6 +5,7 @@ PROBE_SRCS := \
     qemu-harness/probe/http_answer.c \
     qemu-harness/probe/kernel.c \
     qemu-harness/probe/network.c \
+    qemu-harness/probe/others.c \
     qemu-harness/probe/privilege.c \
     qemu-harness/probe/process.c \
     qemu-harness/probe/report.c \
