@@ -15,7 +15,7 @@
 #include "qemu-harness/mount_spec.h"
 #include "qemu-harness/options.h"
 
-#define MOUNT_TAG_SIZE 8
+#define MOUNT_TAG_SIZE 16
 
 struct mount {
     struct mount_spec spec;
