@@ -86,6 +86,7 @@ struct boot_config {
     unsigned directory_count;
     int64_t limit_pids, limit_memory_mib /* 0: none */, limit_nofile;
     bool user_namespaces;
+    bool report_memory;     /* test hook {"test":{"report_memory":true}}: event `memory` before `exit` */
     const char *fail_stage; /* test hook {"test":{"fail_stage":NAME}}: that stage fails; else NULL */
 };
 
