@@ -104,6 +104,7 @@ static const struct {
     {&npm, "https://files.example/packagesx", "/_undeclared/files.example"},
     {&npm, "https://files.example/packages%2fx", "/_undeclared/files.example"},
     {&npm, "https://files.example/PACKAGES/x", "/_undeclared/files.example"},
+    {&npm, "https://files.example/packages%2fdeep/x", "/_undeclared/files.example"},
     {&npm, "https://files.example/packages/../x", "/_undeclared/files.example"},
     {&npm, "https://files.example/packages/%2e%2e/x", "/_undeclared/files.example"},
     {&npm, "https://files.example/packages/..;/x", "/_undeclared/files.example"},
