@@ -41,8 +41,7 @@ static const struct option_row option_table[] = {
     {"idle-timeout", "TIME", false, options_set_idle_timeout,
      "end a stream on which nothing moves (default 30m)"},
     {"log", "FILE", false, options_set_log, "one JSON line per request (default: standard error)"},
-    {"check", NULL, false, options_set_check,
-     "validate everything and end"},
+    {"check", NULL, false, options_set_check, "validate everything and end"},
 };
 
 static void set_defaults(struct broker_options *options)
@@ -103,6 +102,11 @@ static int check_whole(const struct broker_options *options, const bool *seen, s
             !(options->check && strcmp(required[i], "listen") == 0))
             return failure_set(why, EINVAL, "--%s is missing", required[i]);
     }
+    for (size_t i = 0; i < options->listener_count; i++)
+        if (options->listeners[i].kind == ENDPOINT_VSOCK && options->peer_cid == 0)
+            return failure_set(why, EINVAL,
+                               "--listen vsock needs --peer-cid: every guest of this "
+                               "host could connect");
     if (options->rules_file && options->app_data)
         return failure_set(why, EINVAL, "--rules and --app-data exclude each other");
     return 0;
