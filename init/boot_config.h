@@ -24,7 +24,16 @@
 #define BOOT_TRANSPORTS_MAX 4
 #define BOOT_ID_MAX 32
 
-enum mount_type { MOUNT_VIRTIOFS, MOUNT_9P, MOUNT_DRVFS, MOUNT_BIND, MOUNT_TMPFS, MOUNT_EXT4, MOUNT_EROFS, MOUNT_TYPE_COUNT };
+enum mount_type {
+    MOUNT_VIRTIOFS,
+    MOUNT_9P,
+    MOUNT_DRVFS,
+    MOUNT_BIND,
+    MOUNT_TMPFS,
+    MOUNT_EXT4,
+    MOUNT_EROFS,
+    MOUNT_TYPE_COUNT
+};
 extern const char *const mount_type_names[MOUNT_TYPE_COUNT];
 
 struct boot_mount {
@@ -74,7 +83,8 @@ struct boot_config {
     const char *account_name;
     uid_t account_uid; /* (uid_t)-1: the image's own */
     gid_t account_gid;
-    struct boot_mount mounts[BOOT_MOUNTS_MAX]; /* as given; parents first is mounts_apply's business */
+    struct boot_mount
+        mounts[BOOT_MOUNTS_MAX]; /* as given; parents first is mounts_apply's business */
     unsigned mount_count;
     struct boot_server server;
     struct boot_relay relay;
@@ -86,8 +96,12 @@ struct boot_config {
     unsigned directory_count;
     int64_t limit_pids, limit_memory_mib /* 0: none */, limit_nofile;
     bool user_namespaces;
-    bool report_memory;     /* test hook {"test":{"report_memory":true}}: event `memory` before `exit` */
-    const char *fail_stage; /* test hook {"test":{"fail_stage":NAME}}: that stage fails; else NULL */
+    int64_t
+        kill_agent_ms; /* test hook {"test":{"kill_agent_ms":N}}: the agent is killed every N ms; 0 */
+    bool
+        report_memory; /* test hook {"test":{"report_memory":true}}: event `memory` before `exit` */
+    const char
+        *fail_stage; /* test hook {"test":{"fail_stage":NAME}}: that stage fails; else NULL */
 };
 
 /* Parses and validates one JSON object. 0, or a negative errno with a reason that names the key or the

@@ -118,7 +118,7 @@ static void every_key(void **state)
         "\"egress\":[\"gateway\",\"npm\"],"
         "\"auto_accept\":{\"default\":false,\"directories\":{\"/workspace/app\":true,\"/\":false}},"
         "\"limits\":{\"pids\":10,\"memory_mib\":512,\"nofile\":1024},\"user_namespaces\":true,"
-        "\"test\":{\"fail_stage\":\"self-test\",\"report_memory\":true}}");
+        "\"test\":{\"fail_stage\":\"self-test\",\"report_memory\":true,\"kill_agent_ms\":50}}");
     assert_string_equal(config.hostname, "codev-b3f1");
     assert_int_equal(config.unix_ns, 1790000000000000000);
     assert_int_equal(config.account_uid, 1234);
@@ -162,6 +162,7 @@ static void every_key(void **state)
     assert_true(config.user_namespaces);
     assert_string_equal(config.fail_stage, "self-test");
     assert_true(config.report_memory);
+    assert_int_equal(config.kill_agent_ms, 50);
 }
 
 static void no_json(void **state)
@@ -447,6 +448,7 @@ static void limits_and_test(void **state)
     refuses(with("\"limits\":{\"pids\":0}"), "limits.pids: 1 to");
     refuses(with("\"limits\":{\"memory_mib\":-1}"), "limits.memory_mib: 0 to");
     refuses(with("\"limits\":{\"nofile\":63}"), "limits.nofile: 64 to");
+    refuses(with("\"test\":{\"kill_agent_ms\":0}"), "test.kill_agent_ms: 1 to");
     refuses(with("\"test\":{\"fail_stage\":\"moutns\"}"),
             "test.fail_stage: there is no stage \"moutns\"");
 }
