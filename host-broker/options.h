@@ -47,7 +47,7 @@ struct gateway_allow {
 struct broker_options {
     struct endpoint listeners[OPTIONS_LISTENERS_MAX]; /* unix and vsock */
     size_t listener_count;
-    uint32_t peer_cid; /* vsock: connections from other CIDs are closed; 0: any */
+    uint32_t peer_cid; /* vsock (which demands it): connections from other CIDs are closed */
     struct upstream_url gateway;
     bool gateway_v1_removed; /* for the notice */
     const char *gateway_token_file;

@@ -168,7 +168,7 @@ static void the_gateway_must_be_safe(void **state)
                  {"https://u:secret@llm.example", -EINVAL}};
     for (size_t i = 0; i < 3; i++) {
         struct failure why = {""};
-        char *arguments[] = {"codev-broker", "--listen",      "vsock:0",   "--gateway-token-file",
+        char *arguments[] = {"codev-broker", "--listen",      "unix:/s",   "--gateway-token-file",
                              "/t",           "--gateway-url", cases[i].url};
         assert_int_equal(options_parse(&options, 7, arguments, &why), cases[i].result);
         assert_null(strstr(why.text, "secret"));
