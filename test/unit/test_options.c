@@ -95,6 +95,7 @@ static void wrong_usage_is_named(void **state)
         {{"--gateway-url", "https://x"}, "--gateway-url is given twice"},
         {{"--listen", "tcp:127.0.0.1:1"}, "--listen: "},
         {{"--listen", "unix:relative"}, "--listen: "},
+        {{"--listen", "vsock:50117"}, "--listen vsock needs --peer-cid"},
         {{"--peer-cid", "0"}, "--peer-cid: '0' is no number from 1"},
         {{"--peer-cid", "4294967295"}, "--peer-cid: "},
         {{"--gateway-auth", "basic"}, "none of bearer, x-api-key, header:NAME"},
