@@ -33,7 +33,8 @@ void log_record_text(char *out, size_t size, struct slice text)
 
 static int open_file(struct access_log *log, struct failure *why)
 {
-    CLEANUP_FD int fd = open(log->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    CLEANUP_FD int fd =
+        open(log->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     struct stat info;
     if (fd < 0 || fstat(fd, &info) < 0)
         return failure_errno(why, errno, "open the log %s", log->path);
@@ -167,8 +168,7 @@ void access_log_request(struct access_log *log, struct log_record *record, int64
     write_request(log, record, now);
 }
 
-void access_log_event(struct access_log *log, const char *event, const char *key,
-                      const char *value)
+void access_log_event(struct access_log *log, const char *event, const char *key, const char *value)
 {
     char line[LINE_SINK_LINE_MAX];
     struct json_writer writer;

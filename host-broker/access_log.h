@@ -34,15 +34,15 @@ enum request_end {
 extern const char *const request_end_names[REQUEST_END_COUNT];
 
 struct log_record {
-    bool active;     /* a request to be logged when it ends */
-    int64_t started; /* monotonic nanoseconds */
+    bool active;                            /* a request to be logged when it ends */
+    int64_t started;                        /* monotonic nanoseconds */
     char name[ACCESS_LOG_NAME_MAX + 1];     /* route, "" for none */
     char method[ACCESS_LOG_METHOD_MAX + 1]; /* "" when it could not be read */
     char path[ACCESS_LOG_PATH_MAX + 1];     /* without query */
     int status;                             /* 0: none was sent */
     uint64_t bytes_in, bytes_out;           /* content from and to the client */
-    const char *proxy;                      /* "" when no upstream was asked, else "direct" or the proxy */
-    const char *error;                      /* type of the broker's own answer, or NULL */
+    const char *proxy; /* "" when no upstream was asked, else "direct" or the proxy */
+    const char *error; /* type of the broker's own answer, or NULL */
     enum request_end end;
 };
 
@@ -50,13 +50,13 @@ struct log_record {
 void log_record_text(char *out, size_t size, struct slice text);
 
 struct access_log {
-    const char *path;       /* NULL: standard error or standard output */
-    struct line_sink lines; /* requests */
+    const char *path;        /* NULL: standard error or standard output */
+    struct line_sink lines;  /* requests */
     struct line_sink events; /* standard output */
-    bool to_events;         /* --log - */
+    bool to_events;          /* --log - */
     uint64_t file_size;
-    int64_t second;     /* in which refusals are counted */
-    unsigned refusals;  /* logged in this second */
+    int64_t second;      /* in which refusals are counted */
+    unsigned refusals;   /* logged in this second */
     uint64_t suppressed; /* not logged in this second */
 };
 

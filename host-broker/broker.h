@@ -29,9 +29,11 @@
 #define ACCEPT_PAUSE (200 * MILLISECONDS) /* when descriptors have run out */
 #define HEAD_TIMEOUT (30 * SECONDS)       /* of a request, from its first byte */
 #define LINGER_TIMEOUT (5 * SECONDS)      /* reading on after a last answer, so that it is seen */
-#define DRAIN_TIMEOUT (10 * SECONDS)      /* after SIGTERM */
-#define CONNECT_TIMEOUT_MS 10000L         /* name, connection and TLS together */
-#define KEPT_FOR_UNSAFE_SECONDS 2L /* how old a kept connection may be to carry what cannot be sent twice */
+#define STRANGER_LINGER_TIMEOUT (1 * SECONDS) /* the same without the token */
+#define DRAIN_TIMEOUT (10 * SECONDS)          /* after SIGTERM */
+#define CONNECT_TIMEOUT_MS 10000L             /* name, connection and TLS together */
+#define KEPT_FOR_UNSAFE_SECONDS                                                                    \
+    2L /* how old a kept connection may be to carry what cannot be sent twice */
 
 struct connection;
 struct exchange;
@@ -40,7 +42,7 @@ struct broker {
     struct broker_options options;
     struct rules rules;
     struct credential credential;
-    bool logged_in; /* as last reported */
+    bool logged_in;          /* as last reported */
     const char *proxy_label; /* for the log: without its password */
     struct trust trust;
     struct access_log log;
@@ -60,9 +62,9 @@ struct broker {
     struct exchange *exchanges; /* table of options.max_requests */
     struct exchange *unused_exchanges;
 
-    int64_t next_deadline;  /* no connection has an earlier one */
-    int64_t accept_again;   /* NEVER unless accepting is paused */
-    int64_t drain_until;    /* NEVER until SIGTERM */
+    int64_t next_deadline; /* no connection has an earlier one */
+    int64_t accept_again;  /* NEVER unless accepting is paused */
+    int64_t drain_until;   /* NEVER until SIGTERM */
     bool ended;
 };
 
@@ -75,6 +77,7 @@ static inline bool broker_is_draining(const struct broker *broker)
 bool broker_logged_in(struct broker *broker, bool always);
 
 /* A line for the person or app who runs the broker: on standard error and as an event. */
-void broker_warn(struct broker *broker, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void broker_warn(struct broker *broker, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

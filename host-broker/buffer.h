@@ -17,7 +17,7 @@
 #define BUFFER_BLOCK (68 * 1024)
 
 struct buffer {
-    char *bytes; /* NULL while it has no block */
+    char *bytes;       /* NULL while it has no block */
     size_t start, end; /* unread bytes are [start, end) */
 };
 

@@ -39,13 +39,13 @@ static int64_t time_limit(const struct connection *connection)
         return PREFACE_TIMEOUT_MS * MILLISECONDS;
     case CONNECTION_HEAD:
         return HEAD_TIMEOUT;
-    case CONNECTION_FLUSHING: /* strangers have no patience to claim */
-        return connection->authenticated ? idle_time(connection) : LINGER_TIMEOUT;
+    case CONNECTION_FLUSHING:
+        return connection->authenticated ? idle_time(connection) : STRANGER_LINGER_TIMEOUT;
     case CONNECTION_IDLE:
     case CONNECTION_EXCHANGE:
         return idle_time(connection);
     case CONNECTION_LINGER:
-        return LINGER_TIMEOUT;
+        return connection->authenticated ? LINGER_TIMEOUT : STRANGER_LINGER_TIMEOUT;
     case CONNECTION_UNUSED:
     case CONNECTION_CLOSED:
     case CONNECTION_STATE_COUNT:
@@ -103,8 +103,7 @@ void connection_close(struct connection *connection)
         exchange_cancel(connection->exchange);
     if (connection->record.active && connection->record.end == REQUEST_COMPLETE)
         connection->record.end = REQUEST_CANCELLED; /* complete, but for the client */
-    access_log_request(&connection->broker->log, &connection->record,
-                       connection->broker->loop.now);
+    access_log_request(&connection->broker->log, &connection->record, connection->broker->loop.now);
     set_state(connection, CONNECTION_CLOSED);
 }
 
@@ -211,6 +210,8 @@ static void begin_record(struct connection *connection, const struct request_hea
     struct slice path = head->target;
     if (query != NULL)
         path.length = (size_t)(query - path.bytes);
+    if (path.bytes[0] != '/')
+        path.length = 0; /* an absolute target may hold a password */
     log_record_text(record->path, sizeof(record->path), path);
 }
 
@@ -222,14 +223,13 @@ static void begin_request(struct connection *connection, const struct request_he
     struct route route;
     begin_record(connection, head);
     int result = route_find(&route, connection->broker, head, &refusal);
-    log_record_text(connection->record.name, sizeof(connection->record.name),
-                    slice_of(route.name));
+    log_record_text(connection->record.name, sizeof(connection->record.name), slice_of(route.name));
     if (result == 0)
         result = exchange_start(connection, &route, head, &refusal);
     buffer_consume(&connection->in, length);
     /* a body that nobody takes cannot be told from the next request: then the connection ends */
-    bool bodiless = head->framing == BODY_NONE ||
-                    (head->framing == BODY_LENGTH && head->content_length == 0);
+    bool bodiless =
+        head->framing == BODY_NONE || (head->framing == BODY_LENGTH && head->content_length == 0);
     if (result < 0) {
         connection_refuse(connection, &refusal, head->keep_alive && bodiless);
         return;
@@ -273,8 +273,7 @@ static bool step_flushing(struct connection *connection)
 {
     if (buffer_length(&connection->out) > 0)
         return false;
-    access_log_request(&connection->broker->log, &connection->record,
-                       connection->broker->loop.now);
+    access_log_request(&connection->broker->log, &connection->record, connection->broker->loop.now);
     switch (connection->after) {
     case AFTER_NEXT_REQUEST:
         connection->scan = (struct request_scan){0};

@@ -65,8 +65,8 @@ static int read_token(struct credential *credential, struct failure *why)
 int credential_open(struct credential *credential, const char *path, struct failure *why)
 {
     *credential = (struct credential){.path = path};
-    void *memory = mmap(NULL, CREDENTIAL_MEMORY, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        mmap(NULL, CREDENTIAL_MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return failure_errno(why, errno, "reserve memory for the gateway's token");
     (void)mlock(memory, CREDENTIAL_MEMORY); /* refused under a low RLIMIT_MEMLOCK: then without */

@@ -14,8 +14,8 @@
 
 struct credential {
     const char *path;
-    char *token;   /* in memory of its own: locked, in no core dump; NUL-terminated */
-    size_t length; /* 0: no login */
+    char *token;             /* in memory of its own: locked, in no core dump; NUL-terminated */
+    size_t length;           /* 0: no login */
     struct timespec changed; /* of the file as last read: ctime, mtime, inode and size */
     struct timespec modified;
     ino_t inode;

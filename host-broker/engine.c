@@ -21,7 +21,8 @@ static int open_connections(struct broker *broker, struct failure *why)
         broker->connections[i].next = broker->unused_connections;
         broker->unused_connections = &broker->connections[i];
     }
-    return buffer_pool_open(&broker->buffers, 2 * (size_t)count + broker->options.max_requests, why);
+    return buffer_pool_open(&broker->buffers, 2 * (size_t)count + broker->options.max_requests,
+                            why);
 }
 
 static int watch_process(struct broker *broker, struct failure *why)
@@ -127,8 +128,8 @@ static void reload(struct broker *broker)
     if (access_log_reopen(&broker->log, &why) < 0)
         broker_warn(broker, "%s", why.text);
     (void)broker_logged_in(broker, true);
-    if (trust_load(&broker->trust, broker->options.ca_files, broker->options.ca_file_count, &warning,
-                   &why) < 0)
+    if (trust_load(&broker->trust, broker->options.ca_files, broker->options.ca_file_count,
+                   &warning, &why) < 0)
         broker_warn(broker, "%s", why.text);
     else if (warning.text[0] != '\0')
         broker_warn(broker, "%s", warning.text);

@@ -1,11 +1,13 @@
 /* Begin, pauses and end of an exchange: see exchange.h. */
 #include "host-broker/exchange.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cleanup.h"
 #include "host-broker/chunk_encoder.h"
 
 int exchange_open_table(struct broker *broker, struct failure *why)
@@ -44,12 +46,15 @@ static void release(struct exchange *exchange)
 
 static int refuse_start(struct refusal *refusal, int result, const struct route *route)
 {
-    *refusal = (struct refusal){
-        .error = result == -EBUSY      ? BROKER_ERROR_BUSY
-                 : result == -EMSGSIZE ? BROKER_ERROR_HEAD_TOO_LARGE
-                                       : BROKER_ERROR_INTERNAL,
-        .rule = route->name,
-    };
+    *refusal = (struct refusal){.error = BROKER_ERROR_INTERNAL, .rule = route->name};
+    if (result == -EBUSY)
+        refusal->error = BROKER_ERROR_BUSY;
+    if (result == -EMSGSIZE)
+        refusal->error = BROKER_ERROR_HEAD_TOO_LARGE;
+    if (result == -EINVAL) {
+        refusal->error = BROKER_ERROR_BAD_REQUEST;
+        refusal->message = "a HEAD request with a body";
+    }
     return result;
 }
 
@@ -131,36 +136,34 @@ static void explain(struct refusal *refusal, const struct exchange *exchange, CU
     refusal->message = refusal->text;
 }
 
-static void explain_fault(struct refusal *refusal, const struct exchange *exchange, CURLcode result)
+/* The broker's answer for what a callback found. EXCHANGE_STALE: only if asking anew could not be. */
+static const struct {
+    enum broker_error error;
+    const char *message;
+} fault_answers[] = {
+    [EXCHANGE_SOUND] = {BROKER_ERROR_INTERNAL, NULL},
+    [EXCHANGE_BAD_BODY] = {BROKER_ERROR_BAD_REQUEST, NULL},
+    [EXCHANGE_BAD_HEAD] = {BROKER_ERROR_UPSTREAM_BROKEN, "the upstream's answer is no valid HTTP"},
+    [EXCHANGE_HEAD_TOO_LARGE] = {BROKER_ERROR_UPSTREAM_BROKEN,
+                                 "the head of the upstream's answer is too large"},
+    [EXCHANGE_STALE] = {BROKER_ERROR_INTERNAL, NULL},
+    [EXCHANGE_NOT_SENT_TWICE] = {BROKER_ERROR_UPSTREAM_BROKEN,
+                                 "the upstream closed the connection before it answered; the "
+                                 "request is not sent again, since it may have had its effect"},
+};
+static_assert(ARRAY_LENGTH(fault_answers) == EXCHANGE_FAULT_COUNT, "an answer for each");
+
+static void explain_end(struct refusal *refusal, const struct exchange *exchange, CURLcode result)
 {
     refusal->rule = exchange->name;
-    switch (exchange->fault) {
-    case EXCHANGE_SOUND:
+    if (exchange->fault == EXCHANGE_SOUND) {
         explain(refusal, exchange, result);
-        break;
-    case EXCHANGE_BAD_BODY:
-        refusal->error = BROKER_ERROR_BAD_REQUEST;
-        refusal->message = body_fault_reasons[exchange->body.fault];
-        break;
-    case EXCHANGE_BAD_HEAD:
-        refusal->error = BROKER_ERROR_UPSTREAM_BROKEN;
-        refusal->message = "the upstream's answer is no valid HTTP";
-        break;
-    case EXCHANGE_HEAD_TOO_LARGE:
-        refusal->error = BROKER_ERROR_UPSTREAM_BROKEN;
-        refusal->message = "the head of the upstream's answer is too large";
-        break;
-    case EXCHANGE_STALE: /* asked again, unless that could not be */
-        refusal->error = BROKER_ERROR_INTERNAL;
-        break;
-    case EXCHANGE_NOT_SENT_TWICE:
-        refusal->error = BROKER_ERROR_UPSTREAM_BROKEN;
-        refusal->message = "the upstream closed the connection before it answered; the request is "
-                           "not sent again, since it may have had its effect";
-        break;
-    case EXCHANGE_FAULT_COUNT:
-        break;
+        return;
     }
+    refusal->error = fault_answers[exchange->fault].error;
+    refusal->message = fault_answers[exchange->fault].message;
+    if (exchange->fault == EXCHANGE_BAD_BODY)
+        refusal->message = body_fault_reasons[exchange->body.fault];
 }
 
 /* The answer is whole: ends it the way its head promised. */
@@ -218,7 +221,7 @@ static void end(struct exchange *exchange, CURLcode result)
         return;
     }
     struct refusal refusal = {0};
-    explain_fault(&refusal, exchange, result == CURLE_OK ? CURLE_PARTIAL_FILE : result);
+    explain_end(&refusal, exchange, result == CURLE_OK ? CURLE_PARTIAL_FILE : result);
     fail(exchange, &refusal);
 }
 

@@ -33,7 +33,7 @@ enum exchange_fault {
     EXCHANGE_BAD_BODY,       /* the client's chunks are malformed */
     EXCHANGE_BAD_HEAD,       /* the upstream's head is no HTTP */
     EXCHANGE_HEAD_TOO_LARGE, /* the upstream's head exceeds a block */
-    EXCHANGE_STALE,          /* a kept connection was seen to be dead before anything was sent on it */
+    EXCHANGE_STALE, /* a kept connection was seen to be dead before anything was sent on it */
     EXCHANGE_NOT_SENT_TWICE, /* a kept connection died; the request may have had its effect */
     EXCHANGE_FAULT_COUNT
 };
@@ -64,7 +64,7 @@ struct exchange {
     struct body_decoder body;
     bool head_request, keep_alive;
     int minor_version;
-    bool once; /* must not be sent a second time */
+    bool once;  /* must not be sent a second time */
     bool fresh; /* a connection was opened for it */
     unsigned attempts;
     bool upload_paused;
@@ -84,7 +84,7 @@ struct exchange {
 int exchange_open_table(struct broker *broker, struct failure *why);
 void exchange_close_table(struct broker *broker);
 
-/* Starts asking the upstream. 0, or -EBUSY, -ENOMEM, -EMSGSIZE and *refusal. */
+/* Starts asking the upstream. 0, or -EBUSY, -ENOMEM, -EMSGSIZE, -EINVAL and *refusal. */
 int exchange_start(struct connection *connection, const struct route *route,
                    const struct request_head *head, struct refusal *refusal);
 
@@ -105,7 +105,8 @@ void exchange_cancel(struct exchange *exchange);
 
 /* For exchange.c: exchange_request.c and exchange_response.c. */
 
-/* Sets up the handle. 0, -ENOMEM, or -EMSGSIZE when method or target are too long to pass on. */
+/* Sets up the handle. 0, -ENOMEM, -EMSGSIZE when method or target are too long to pass on, or -EINVAL for
+ * HEAD with a body. */
 int exchange_set_request(struct exchange *exchange, const struct route *route,
                          const struct request_head *head);
 

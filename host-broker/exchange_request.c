@@ -170,10 +170,12 @@ static int set_method_and_body(struct exchange *exchange, const struct request_h
         return -EMSGSIZE;
     log_record_text(method, sizeof(method), head->method);
     exchange->head_request = strcmp(method, "HEAD") == 0;
+    if (exchange->head_request && (head->framing == BODY_CHUNKED || head->content_length > 0))
+        return -EINVAL; /* libcurl would wait for the answer's body, which does not come */
     exchange->once = !is_safe(method) || head->framing != BODY_NONE;
     body_decoder_start(&exchange->body, head->framing, head->content_length);
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
-    if (exchange->head_request && head->framing == BODY_NONE) {
+    if (exchange->head_request) {
         curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
     } else if (head->framing != BODY_NONE || wants_length(method)) {
         curl_off_t length = head->framing == BODY_CHUNKED  ? -1

@@ -233,8 +233,7 @@ size_t exchange_on_content(char *content, size_t size, size_t count, void *user)
     struct exchange *exchange = user;
     struct connection *connection = exchange->connection;
     size_t length = size * count, passed = length;
-    if (length == 0 || exchange->framing == RESPONSE_EMPTY ||
-        exchange->framing == RESPONSE_HEADERS)
+    if (length == 0 || exchange->framing == RESPONSE_EMPTY || exchange->framing == RESPONSE_HEADERS)
         return length;
     if (!exchange_has_room(exchange))
         connection_send(connection);

@@ -17,11 +17,11 @@
 #define LISTENER_BACKLOG 4096
 
 struct listener {
-    int fd; /* -1: closed */
+    int fd;     /* -1: closed */
     bool armed; /* watched by the event loop */
     struct endpoint endpoint;
     uint32_t peer_cid; /* 0: any */
-    dev_t device; /* of the socket's file, so that only our own is removed */
+    dev_t device;      /* of the socket's file, so that only our own is removed */
     ino_t inode;
 };
 

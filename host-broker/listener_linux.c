@@ -86,8 +86,8 @@ int listener_accept(struct listener *listener)
 {
     struct sockaddr_storage address;
     socklen_t length = sizeof(address);
-    CLEANUP_FD int fd = accept4(listener->fd, (struct sockaddr *)&address, &length,
-                                SOCK_NONBLOCK | SOCK_CLOEXEC);
+    CLEANUP_FD int fd =
+        accept4(listener->fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0)
         return errno == EINTR || errno == ECONNABORTED ? -EPERM : -errno;
     bool allowed = listener->endpoint.kind == ENDPOINT_UNIX

@@ -41,7 +41,8 @@ static int read_rules(struct failure *why)
     result = rules_load(&broker.rules, path, why);
     if (result == -ENOENT && may_be_absent)
         return 0;
-    for (size_t cursor = 0; result == 0 && rules_warning(&broker.rules, &cursor, warning, sizeof(warning));)
+    for (size_t cursor = 0;
+         result == 0 && rules_warning(&broker.rules, &cursor, warning, sizeof(warning));)
         notice("warning: ", warning);
     return result;
 }
@@ -67,10 +68,12 @@ static int tell_notices(struct failure *why)
 {
     (void)why;
     if (broker.options.gateway_v1_removed)
-        notice("notice: ", "--gateway-url: /v1 at the end was removed; requests bring it themselves");
+        notice("notice: ",
+               "--gateway-url: /v1 at the end was removed; requests bring it themselves");
     if (options_gateway_is_open(&broker.options))
-        notice("warning: ", "the gateway has neither a path nor --gateway-allow: its key-management "
-                            "paths can be reached from the sandbox");
+        notice("warning: ",
+               "the gateway has neither a path nor --gateway-allow: its key-management "
+               "paths can be reached from the sandbox");
     return 0;
 }
 

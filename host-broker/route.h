@@ -18,8 +18,8 @@ struct route {
 /* The broker's own answer to a request. */
 struct refusal {
     enum broker_error error;
-    const char *message; /* NULL: the table's */
-    const char *rule;    /* NULL: none known */
+    const char *message;                 /* NULL: the table's */
+    const char *rule;                    /* NULL: none known */
     char text[BROKER_ERROR_MESSAGE_MAX]; /* what `message` points to when it was made up */
 };
 

@@ -16,9 +16,9 @@
 #define TRUST_PATH_MAX 32
 
 struct trust {
-    int fd, previous_fd; /* the previous one stays for transfers that began with it */
+    int fd, previous_fd;       /* the previous one stays for transfers that began with it */
     char path[TRUST_PATH_MAX]; /* for CURLOPT_CAINFO */
-    size_t certificates;
+    size_t certificates;       /* without copies */
 };
 
 void trust_init(struct trust *trust);

@@ -21,13 +21,14 @@
 #include "host-broker/event_loop.h"
 
 #define UPSTREAM_CONNECTIONS_KEPT 64
-#define UPSTREAM_SOCKETS_MAX 1024 /* open at once; more cannot be checked, so they are not used again */
+#define UPSTREAM_SOCKETS_MAX                                                                       \
+    1024 /* open at once; more cannot be checked, so they are not used again */
 
 struct upstream_pool {
     CURLM *multi;
     CURLSH *share; /* TLS sessions: a new connection resumes instead of shaking hands in full */
     struct event_loop *loop;
-    unsigned number;  /* in event references */
+    unsigned number;                   /* in event references */
     int sockets[UPSTREAM_SOCKETS_MAX]; /* libcurl's, in no order */
     unsigned socket_count;
     int64_t deadline; /* when libcurl wants to be called though nothing is ready, or NEVER */

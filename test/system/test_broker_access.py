@@ -142,6 +142,11 @@ def test_long_path_is_told(tmp_path):
     assert "long" in result.stderr
 
 
+def test_vsock_demands_a_cid(tmp_path):
+    result = run_broker(*start_arguments(tmp_path, "vsock:0"), "--check")
+    assert result.returncode == 64 and "--peer-cid" in result.stderr
+
+
 def test_tcp_comes_later(tmp_path):
     result = run_broker(*start_arguments(tmp_path, "tcp:127.0.0.1:0"))
     assert result.returncode == 64 and "tcp" in result.stderr

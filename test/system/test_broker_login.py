@@ -97,7 +97,7 @@ def test_log_lines(tmp_path, upstream):
 
 
 def test_no_secret_is_written_anywhere(tmp_path, upstream):
-    secrets = [SECRET, "guest-authorization", "guest-query", "guest-cookie", "guest-body"]
+    secrets = [SECRET, "guest-authorization", "guest-query", "guest-cookie", "guest-body", "guest-password"]
     with Broker(tmp_path, gateway=upstream.url, rules={"up": upstream.url, "down": "https://127.0.0.1:1"}) as broker:
         secrets.append(broker.token)
         fields = ["Authorization: Bearer guest-authorization", "Cookie: guest-cookie"]
@@ -108,7 +108,10 @@ def test_no_secret_is_written_anywhere(tmp_path, upstream):
         with broker.client() as client:
             client.send(b"GET /up/x?guest-query HTTP/1.1\r\nAuthorization: guest-authorization\r\nHost: a\r\nHost: b\r\n\r\n")
             client.response()
-        broker.log_lines(7)
+        with broker.client() as client:
+            client.send(b"GET http://user:guest-password@h/x HTTP/1.1\r\nHost: h\r\n\r\n")
+            client.response()
+        broker.log_lines(8)
         process = pathlib.Path(f"/proc/{broker.process.pid}")
         written = broker.log_file.read_text() + broker.errors() + (process / "cmdline").read_text() + (process / "environ").read_text()
         written += "".join(str(event) for event in list(broker.events.queue))
