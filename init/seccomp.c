@@ -6,13 +6,12 @@
  *     1. other system call ABIs (ia32, x32): their numbers mean something else, so nothing of them runs
  *     2. socket and socketpair, by family, type and protocol
  *     3. clone and unshare, by their flags                  (not with user_namespaces)
- *     4. a table of system calls that are refused whole     (two instructions each)
- *     5. everything else is allowed
+ *     4. tables of system calls that are refused whole, searched by halves; everything else is allowed
  *
  * Parts 2 and 3 are blocks that begin with "is it this call? else skip the block" and in which every other
- * path ends in a verdict, so that the number in the accumulator is still there for the next part. The
- * kernel remembers which calls are allowed whatever their arguments (kernel/seccomp.c, the action cache):
- * the length of part 4 costs an ordinary call nothing.
+ * path ends in a verdict, so that the number in the accumulator is still there for the next part. An ordinary
+ * call runs none of this: the kernel finds out at load which calls are allowed whatever their arguments
+ * (kernel/seccomp.c, the action cache). That costs one run for each call there is, which is why part 4 is no list.
  *
  * Arguments: the kernel takes domain, type, protocol and the flags of clone and unshare as 32 bits of their
  * registers (flags above bit 31 exist for clone3 only), so only the low words are looked at.
@@ -27,6 +26,7 @@
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -48,6 +48,8 @@
 #endif
 
 #define FILTER_MAX 256
+#define REFUSED_MAX 64      /* calls of part 4 together */
+#define LEAF_CALLS 3        /* so few are compared one by one */
 #define X32_BIT 0x40000000u /* asm/unistd.h: __X32_SYSCALL_BIT */
 #define SOCKET_TYPE_MASK                                                                           \
     0xf /* include/linux/net.h: SOCK_TYPE_MASK; above it SOCK_NONBLOCK, SOCK_CLOEXEC */
@@ -194,6 +196,9 @@ static const struct refused_call refused_mount_calls[] = {
     {SYS_mount_setattr, EPERM},
 };
 
+_Static_assert(ARRAY_LENGTH(refused_calls) + ARRAY_LENGTH(refused_mount_calls) <= REFUSED_MAX,
+               "REFUSED_MAX");
+
 /* Appends with a sticky overflow: checked once, at the end. */
 struct filter_builder {
     struct sock_filter *code;
@@ -212,20 +217,53 @@ static void filter_append(struct filter_builder *filter, const struct sock_filte
     filter->length += length;
 }
 
-static void filter_refuse(struct filter_builder *filter, const struct refused_call *calls,
+/* Takes the calls of a table into the list, by number. */
+static size_t collect(struct refused_call *list, size_t count, const struct refused_call *calls,
+                      size_t more)
+{
+    for (size_t i = 0; i < more && count < REFUSED_MAX; i++) {
+        size_t place = count++;
+        for (; place > 0 && list[place - 1].number > calls[i].number; place--)
+            list[place] = list[place - 1];
+        list[place] = calls[i];
+    }
+    return count;
+}
+
+/* A binary search for the number in the accumulator: a jump over the lower half, down to a few comparisons. */
+static void filter_search(struct filter_builder *filter, const struct refused_call *calls,
                           size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct sock_filter pair[] = {IF_EQUAL(calls[i].number, 0, 1), REFUSE(calls[i].error)};
-        filter_append(filter, pair, ARRAY_LENGTH(pair));
+    static const struct sock_filter allow = ALLOW;
+
+    if (count <= LEAF_CALLS) {
+        for (size_t i = 0; i < count; i++) {
+            const struct sock_filter pair[] = {IF_EQUAL(calls[i].number, 0, 1),
+                                               REFUSE(calls[i].error)};
+            filter_append(filter, pair, ARRAY_LENGTH(pair));
+        }
+        filter_append(filter, &allow, 1);
+        return;
     }
+    size_t half = count / 2, place = filter->length;
+    filter_append(filter, &allow, 1); /* the jump's place */
+    filter_search(filter, calls, half);
+    size_t distance = filter->length - place - 1;
+    if (filter->overflow || distance > UINT8_MAX) {
+        filter->overflow = true;
+        return;
+    }
+    filter->code[place] =
+        (struct sock_filter)IF_AT_LEAST(calls[half].number, (unsigned char)distance, 0);
+    filter_search(filter, calls + half, count - half);
 }
 
 int seccomp_server_filter(struct sock_fprog *out, bool user_namespaces)
 {
     static struct sock_filter code[FILTER_MAX];
-    static const struct sock_filter allow = ALLOW;
+    struct refused_call list[REFUSED_MAX];
     struct filter_builder filter = {.code = code};
+    size_t count = collect(list, 0, refused_calls, ARRAY_LENGTH(refused_calls));
 
     filter_append(&filter, abi_part, ARRAY_LENGTH(abi_part));
     filter_append(&filter, socket_part, ARRAY_LENGTH(socket_part));
@@ -233,10 +271,9 @@ int seccomp_server_filter(struct sock_fprog *out, bool user_namespaces)
     if (!user_namespaces) {
         filter_append(&filter, clone_part, ARRAY_LENGTH(clone_part));
         filter_append(&filter, unshare_part, ARRAY_LENGTH(unshare_part));
-        filter_refuse(&filter, refused_mount_calls, ARRAY_LENGTH(refused_mount_calls));
+        count = collect(list, count, refused_mount_calls, ARRAY_LENGTH(refused_mount_calls));
     }
-    filter_refuse(&filter, refused_calls, ARRAY_LENGTH(refused_calls));
-    filter_append(&filter, &allow, 1);
+    filter_search(&filter, list, count);
     if (filter.overflow)
         return -E2BIG;
     *out = (struct sock_fprog){.len = (unsigned short)filter.length, .filter = code};

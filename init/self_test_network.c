@@ -20,14 +20,14 @@
 #define AF_VSOCK 40
 #endif
 
-/* Documentation networks (RFC 5737, RFC 3849), the metadata service of clouds, QEMU's address of its host, and one
- * that many networks use. */
+/* Documentation networks (RFC 5737, RFC 3849), the metadata service of clouds, QEMU's address of its host, and
+ * private ones that many networks use. */
 static const struct {
     const char *address;
     uint16_t port;
 } outside[] = {
     {"192.0.2.1", 443},  {"169.254.169.254", 80}, {"10.0.2.2", 22},
-    {"192.168.1.1", 80}, {"2001:db8::1", 443},    {"fe80::1", 443},
+    {"192.168.1.1", 80}, {"2001:db8::1", 443},    {"fd00::1", 443},
 };
 
 bool check_no_network_device(const struct self_test_context *context,

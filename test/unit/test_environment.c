@@ -135,7 +135,7 @@ static void configured_wins(void **state)
 
 static void full(void **state)
 {
-    static char names[BOOT_ENVIRONMENT_MAX][16];
+    static char names[BOOT_ENVIRONMENT_MAX][32];
     static char *configured[BOOT_ENVIRONMENT_MAX + 1];
 
     (void)state;
