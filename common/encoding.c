@@ -29,15 +29,21 @@ size_t base64_encode(char *out, const void *data, size_t length)
     return (size_t)(to - out);
 }
 
+/* The value of each digit plus one; 0: no digit. */
+static const uint8_t base64_values[256] = {
+    ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,
+    ['I'] = 9,  ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,
+    ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21, ['V'] = 22, ['W'] = 23, ['X'] = 24,
+    ['Y'] = 25, ['Z'] = 26, ['a'] = 27, ['b'] = 28, ['c'] = 29, ['d'] = 30, ['e'] = 31, ['f'] = 32,
+    ['g'] = 33, ['h'] = 34, ['i'] = 35, ['j'] = 36, ['k'] = 37, ['l'] = 38, ['m'] = 39, ['n'] = 40,
+    ['o'] = 41, ['p'] = 42, ['q'] = 43, ['r'] = 44, ['s'] = 45, ['t'] = 46, ['u'] = 47, ['v'] = 48,
+    ['w'] = 49, ['x'] = 50, ['y'] = 51, ['z'] = 52, ['0'] = 53, ['1'] = 54, ['2'] = 55, ['3'] = 56,
+    ['4'] = 57, ['5'] = 58, ['6'] = 59, ['7'] = 60, ['8'] = 61, ['9'] = 62, ['+'] = 63, ['/'] = 64,
+};
+
 static int base64_value(char digit)
 {
-    if (digit >= 'A' && digit <= 'Z')
-        return digit - 'A';
-    if (digit >= 'a' && digit <= 'z')
-        return digit - 'a' + 26;
-    if (digit >= '0' && digit <= '9')
-        return digit - '0' + 52;
-    return digit == '+' ? 62 : digit == '/' ? 63 : -1;
+    return base64_values[(unsigned char)digit] - 1;
 }
 
 /* One group of four digits, of which the last `padding` are '='. Returns its 24 bits or -EINVAL. */

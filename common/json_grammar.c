@@ -112,6 +112,10 @@ static int check_string(struct scanner *scanner)
     scanner->at++;
     for (;;) {
         int byte = peek(scanner);
+        if (byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\') {
+            scanner->at++; /* by far the most */
+            continue;
+        }
         if (byte < 0)
             return refuse(scanner, "the string has no end");
         if (byte == '"')

@@ -74,6 +74,12 @@ int json_string(const struct json *document, uint32_t index, char *out, size_t s
         return -EINVAL;
     size_t at = token->start, length = 0;
     while (at < token->end) {
+        unsigned char plain = (unsigned char)document->text[at];
+        if (plain < 0x80 && plain != '\\' && length + 1 < size) {
+            out[length++] = (char)plain; /* by far the most */
+            at++;
+            continue;
+        }
         uint32_t code = json_read_character(document->text, token->end, &at);
         if (code == 0 || is_surrogate(code))
             return -EILSEQ;
