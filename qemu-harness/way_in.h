@@ -12,7 +12,8 @@
  *
  * The end of one side's sending is not passed on (hybrid vsock cannot). A connection ends when a side
  * closes whole, or after one side has stopped sending and for 60 s no byte came. Fixed buffers, no heap
- * but the table itself; beyond WAY_IN_MAX connections nothing is accepted until one ends.
+ * but the table itself; beyond WAY_IN_MAX connections one whose client has stopped sending makes room, and
+ * without such a one nothing is accepted until one ends.
  */
 #ifndef QEMU_HARNESS_WAY_IN_H
 #define QEMU_HARNESS_WAY_IN_H
