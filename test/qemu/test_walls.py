@@ -1,0 +1,261 @@
+"""What codev-init builds around the server, looked at from inside a real guest: root, devices, processes, mounts of every
+type, the account's ids, the environment, and the project's own word about prompts."""
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+CANNOT_START = 125
+CHECKS = [
+    "no-network-device", "drop-identity", "no-root-again", "no-new-namespace", "no-mount", "no-io-uring", "no-device-node",
+    "system-not-writable", "cgroup-locked", "agent-memory", "no-vsock", "no-packet-socket", "no-raw-socket",
+    "no-netfilter-socket", "no-tcp-outside", "no-udp-outside", "dns-answers-nxdomain", "no-egress-without-login",
+]
+
+
+def configuration(sandbox, **keys):
+    """The option that merges these keys into the boot configuration."""
+    path = sandbox.folder / "configuration.json"
+    path.write_text(json.dumps(keys))
+    return ["--config", path]
+
+
+def output(sandbox, *options, command):
+    status, out, err = sandbox.run(*options, command=command)
+    assert status == 0, err
+    return out.decode(errors="surrogateescape")
+
+
+def refused(sandbox, *options, command="true"):
+    status, _, err = sandbox.run(*options, command=command)
+    assert status == CANNOT_START
+    assert err.count("\n") == 1, err
+    return err
+
+
+def test_every_check_of_the_self_test(sandbox):
+    events = sandbox.folder / "events"
+    output(sandbox, "--events", events, command="true")
+    ready = next(event for event in map(json.loads, events.read_text().splitlines()) if event["event"] == "ready")
+    assert [check["name"] for check in ready["checks"]] == CHECKS
+    assert all(check["ok"] is True and check["detail"] for check in ready["checks"])
+
+
+# --- root, devices, processes ----------------------------------------------------------------------------------------
+
+def test_base_file_systems(sandbox):
+    """/proc/mounts: nothing but the table, nosuid everywhere, nodev but for devices, noexec never where builds run."""
+    mounts = {}
+    for line in output(sandbox, command="cat /proc/mounts").splitlines():
+        _, target, kind, options = line.split()[:4]
+        mounts[target] = (kind, set(options.split(",")))
+    assert set(mounts) == {"/", "/proc", "/sys", "/sys/fs/cgroup", "/dev", "/dev/pts", "/dev/shm", "/run", "/tmp", "/var/tmp"}
+    assert mounts["/"][0] == "overlay"
+    for target, (_, options) in mounts.items():
+        assert "nosuid" in options, target
+        assert ("nodev" in options) == (target not in ("/dev", "/dev/pts")), target
+    for target in ("/", "/tmp", "/var/tmp", "/dev/shm"):
+        assert "noexec" not in mounts[target][1], target
+    assert "hidepid=invisible" in mounts["/proc"][1]
+
+
+def test_devices_and_links(sandbox):
+    listed = output(sandbox, command="cd /dev; stat -c '%n %F %a %u %g' * ; for l in fd stdin stdout stderr ptmx; do readlink $l; done; "
+                                     "echo out >/dev/stdout; echo err >/dev/stderr; echo in | cat /dev/stdin; "
+                                     "head -c 3 /dev/zero | wc -c").splitlines()
+    nodes = {line.split()[0]: line.split()[-3:] for line in listed if "character special" in line}
+    assert nodes.pop("console") == ["600", "0", "0"]
+    assert set(nodes) == {"null", "zero", "full", "random", "urandom", "tty"}
+    assert all(mode == ["666", "0", "0"] for mode in nodes.values())
+    assert listed[-8:] == ["/proc/self/fd", "/proc/self/fd/0", "/proc/self/fd/1", "/proc/self/fd/2", "pts/ptmx", "out", "in", "3"]
+
+
+def test_other_processes_are_invisible(sandbox):
+    """Neither init nor the agent has an entry, and those that have are codev's."""
+    out = output(sandbox, command="echo $$; cd /proc; ls -d [0-9]*; stat -c %u [0-9]* 2>/dev/null | sort -u; ls 1 2>&1; true")
+    own, *listed = out.splitlines()
+    assert own in listed and "1" not in listed
+    assert "ls: 1: No such file or directory" in out
+    assert listed[-2].isdigit() and listed[-2] != "0" and "0" not in listed
+
+
+def test_a_program_built_in_tmp_runs(sandbox):
+    command = "for d in /tmp /var/tmp /dev/shm $HOME; do printf '#!/bin/sh\\necho ran\\n' >$d/p; chmod +x $d/p; $d/p; done"
+    assert output(sandbox, command=command) == "ran\n" * 4
+
+
+def test_the_system_belongs_to_root(sandbox):
+    command = ("for d in / /etc /usr /usr/bin /run /run/codev /dev /workspace /var /sys/fs/cgroup; do "
+               "touch $d/x 2>/dev/null && echo $d; done; find / -xdev -perm -2 ! -type l ! -path '/tmp*' ! -path '/var/tmp*' "
+               "2>/dev/null; true")
+    assert output(sandbox, command=command) == ""
+
+
+def test_kernel_settings(sandbox):
+    command = "cd /proc/sys; cat kernel/dmesg_restrict kernel/kptr_restrict fs/protected_symlinks fs/suid_dumpable " \
+              "kernel/core_pattern net/ipv4/ping_group_range; ulimit -c; umask"
+    assert output(sandbox, command=command).split() == ["1", "2", "1", "0", "core", "1", "0", "0", "0022"]
+
+
+def test_hostname_and_hosts(sandbox):
+    options = configuration(sandbox, hostname="My Project_é.example-")
+    status, out, err = sandbox.run(*options, command="hostname; cat /etc/hostname; grep -c My-Project /etc/hosts")
+    assert (status, out.decode().split()) == (0, ["My-Project.example", "My-Project.example", "2"])
+    assert "is not valid: My-Project.example instead" in err
+
+
+# --- the account -----------------------------------------------------------------------------------------------------
+
+def test_the_account_takes_other_ids(sandbox):
+    options = configuration(sandbox, account={"name": "codev", "uid": 501, "gid": 20})
+    command = "id -u; id -g; id -un; stat -c '%u %g' ~ ~/.profile; stat -c '%u %g' /etc /etc/passwd; touch ~/mine; id -G"
+    assert output(sandbox, *options, command=command).split("\n")[:8] == [
+        "501", "20", "codev", "501 20", "501 20", "0 0", "0 0", "20"]
+
+
+@pytest.mark.parametrize("ids, part", [
+    ({"uid": 0}, "account.uid"), ({"gid": 0}, "account.gid"), ({"uid": 990}, "is codev-relay's"), ({"gid": 990}, "is codev-relay's"),
+])
+def test_ids_of_others_are_refused(sandbox, ids, part):
+    relay = output(sandbox, command="id -u codev-relay; id -g codev-relay").split()
+    if 990 in ids.values():
+        ids = {name: int(relay[name == "gid"]) for name in ids}
+    said = refused(sandbox, *configuration(sandbox, account={"name": "codev", "uid": 1000, "gid": 1000, **ids}))
+    assert part in said
+
+
+# --- mounts ----------------------------------------------------------------------------------------------------------
+
+def test_tmpfs_and_bind(sandbox):
+    work = sandbox.work()
+    (work / "file").write_text("host\n")
+    mounts = [
+        {"type": "bind", "source": "/workspace/work", "target": "/opt/co\npy, \"q\"", "readonly": True},
+        {"type": "tmpfs", "source": "", "target": "/workspace/work/cache"},
+        {"type": "9p", "source": "m0", "target": "/workspace/work"},
+        {"type": "tmpfs", "source": "", "target": "/home/codev"},
+    ]
+    command = ("cat '/opt/co\npy, \"q\"/file'; touch '/opt/co\npy, \"q\"/x' || echo read-only; echo x >~/new; ls ~; "
+               "stat -c '%u:%g %a' ~; touch /workspace/work/cache/c; ls /workspace/work")
+    out = output(sandbox, "--file-server", "9p", "--mount", work, *configuration(sandbox, mounts=mounts), "--cwd", "/home/codev",
+                 command=command)
+    assert out.split("\n") == ["host", "read-only", "new", f"{work.stat().st_uid}:{work.stat().st_gid} 755", "cache", "file", ""]
+    assert (work / "cache").is_dir() and not (work / "cache" / "c").exists()
+
+
+@pytest.mark.parametrize("kind", ["ext4", "erofs"])
+def test_disks(sandbox, kind):
+    tool = {"ext4": "mkfs.ext4", "erofs": "mkfs.erofs"}[kind]
+    if not shutil.which(tool, path=os.environ["PATH"] + ":/usr/sbin:/sbin"):
+        pytest.skip(f"{tool} is not installed")
+    content, disk = sandbox.work("content"), sandbox.folder / "disk"
+    (content / "file").write_text("on a disk\n")
+    if kind == "ext4":
+        with open(disk, "wb") as file:
+            file.truncate(8 << 20)
+        subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-d", content, disk], check=True)
+    else:
+        subprocess.run([shutil.which(tool), "-E", "force-inode-compact", disk, content], check=True, capture_output=True)
+    disk.chmod(0o666)  # QEMU is not root
+    mounts = [{"type": kind, "source": "/dev/vdb", "target": "/mnt/disk"}]
+    out = output(sandbox, *configuration(sandbox, mounts=mounts), "--cwd", "/home/codev",
+                 "--qemu-arg", "-drive", "--qemu-arg", f"file={disk},format=raw,if=none,id=extra",
+                 "--qemu-arg", "-device", "--qemu-arg", "virtio-blk-pci,drive=extra",
+                 command="cat /mnt/disk/file; ls /dev/vd* 2>/dev/null; grep /mnt/disk /proc/mounts")
+    assert out.startswith("on a disk\n")
+    assert "nosuid,nodev" in out and "/dev/vd" not in out.split(" ")[0]
+
+
+@pytest.mark.parametrize("mount, parts", [
+    ({"type": "virtiofs", "source": "no-such-tag", "target": "/workspace/a b"}, ["mount /workspace/a b (virtiofs)"]),
+    ({"type": "9p", "source": "no-such-tag", "target": "/workspace/nine"}, ["mount /workspace/nine (9p)"]),
+    ({"type": "ext4", "source": "/dev/vdz", "target": "/mnt/d"}, ["mount /mnt/d (ext4)", "/dev/vdz"]),
+    ({"type": "erofs", "source": "/dev/vda1", "target": "/mnt/d"}, ["mount /mnt/d (erofs)", "/dev/vda1"]),
+    ({"type": "bind", "source": "/nowhere", "target": "/srv/x"}, ["mount /srv/x (bind)", "No such file"]),
+    ({"type": "drvfs", "source": "C:\\", "target": "/mnt/c"}, ["mounts[0]", "drvfs"]),
+    ({"type": "tmpfs", "source": "", "target": "/etc/x"}, ["/etc/x"]),
+    ({"type": "tmpfs", "source": "", "target": "/run/codev"}, ["/run/codev"]),
+])
+def test_a_mount_that_fails_fails_the_start(sandbox, mount, parts):
+    said = refused(sandbox, *configuration(sandbox, mounts=[mount]), "--cwd", "/home/codev")
+    for part in parts:
+        assert part in said
+
+
+def test_a_link_inside_a_folder_redirects_nothing(sandbox):
+    work = sandbox.work()
+    os.symlink("/etc", work / "node_modules")
+    mounts = [{"type": "9p", "source": "m0", "target": "/workspace/work"},
+              {"type": "tmpfs", "source": "", "target": "/workspace/work/node_modules"}]
+    said = refused(sandbox, "--file-server", "9p", "--mount", work, *configuration(sandbox, mounts=mounts))
+    assert "/workspace/work/node_modules is a symbolic link" in said
+    assert os.readlink(work / "node_modules") == "/etc"
+
+
+# --- what the server is told -----------------------------------------------------------------------------------------
+
+def sandbox_file(text):
+    return json.loads(text[text.index('{"id"'):].splitlines()[0])
+
+
+@pytest.mark.parametrize("text, on, permission, warning", [
+    (None, True, None, None),
+    ('{"auto_accept": true}', True, None, None),
+    ('{"auto_accept": false}', False, None, None),
+    ('{"permission": {"bash": {"rm *": "ask"}}}', False, '{"bash":{"rm *":"ask"}}', None),
+    ('{"auto_accept": tru', False, None, "codev.json:1:"),
+])
+def test_the_projects_own_word_about_prompts(sandbox, text, on, permission, warning):
+    work = sandbox.work()
+    if text is not None:
+        (work / "codev.json").write_text(text)
+    status, out, err = sandbox.run("--mount", work, command="env; cat /run/codev/sandbox.json")
+    assert status == 0
+    environment = dict(line.split("=", 1) for line in out.decode().splitlines() if "=" in line and not line.startswith("{"))
+    assert environment.get("CODEV_AUTO_ACCEPT") == ("1" if on else None)
+    assert environment.get("CODEV_PERMISSION") == permission
+    assert sandbox_file(out.decode())["permissions"] == {
+        "auto_accept": on, **({"permission": permission} if permission else {})}
+    assert (warning in err) if warning else err == ""
+
+
+def test_a_fifo_in_the_place_of_the_word(sandbox):
+    work = sandbox.work()
+    os.mkfifo(work / "codev.json")
+    status, out, err = sandbox.run("--mount", work, command="echo ${CODEV_AUTO_ACCEPT-off}")
+    assert (status, out) == (0, b"off\n")
+    assert "codev.json" in err
+
+
+def test_the_toggle_of_a_directory(sandbox):
+    work = sandbox.work()
+    options = configuration(sandbox, auto_accept={"default": True, "directories": {"/workspace/work": False}})
+    assert output(sandbox, "--mount", work, *options, command="echo ${CODEV_AUTO_ACCEPT-off}") == "off\n"
+    assert output(sandbox, "--mount", work, *options, "--cwd", "/home/codev", command="echo $CODEV_AUTO_ACCEPT") == "1\n"
+
+
+def test_the_environment_is_built_from_nothing(sandbox):
+    names = {line.split("=")[0] for line in output(sandbox, "--env", "MINE=1", command="env").splitlines()}
+    assert names - {"PWD", "SHLVL", "OLDPWD", "_"} == {
+        "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "CODEV_SANDBOX", "CODEV_AUTO_ACCEPT", "MINE"}
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+
+def test_limits(sandbox):
+    options = configuration(sandbox, limits={"pids": 64, "memory_mib": 128, "nofile": 333}, id="fixed-id")
+    command = ("cat /proc/self/cgroup; cd /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup); cat pids.max memory.max; ulimit -n; "
+               "cat /proc/self/oom_score_adj; i=0; while [ $i -lt 100 ]; do sleep 5 & i=$((i+1)); done 2>&1 | head -1; true")
+    lines = output(sandbox, *options, command=command).splitlines()
+    assert lines[:5] == ["0::/codev/fixed-id/server", "64", str(128 << 20), "333", "0"]
+    assert "fork" in lines[5]
+
+
+def test_user_namespaces_when_asked_for(sandbox):
+    command = "unshare -U -r id -u 2>&1 || true"
+    if "not found" in output(sandbox, command=command):
+        pytest.skip("the image's busybox has no unshare")
+    assert "not permitted" in output(sandbox, command=command)
+    assert output(sandbox, *configuration(sandbox, user_namespaces=True), command=command) == "0\n"
