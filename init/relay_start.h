@@ -10,9 +10,9 @@
 #define AGENT_PATH "/usr/libexec/codev/codev-agent"
 
 struct relay_process {
-    pid_t pid;       /* 0 when not running */
-    int config_fd;   /* our end of its pipe: further records; closing it ends the agent */
-    int binary_fd;   /* the opened program, so that a restart does not depend on a path */
+    pid_t pid;     /* 0 when not running */
+    int config_fd; /* our end of its pipe: further records; closing it ends the agent */
+    int binary_fd; /* the opened program, so that a restart does not depend on a path */
 };
 
 /* Makes the listeners (8788 on v4 and v6 when there is egress, DNS on port 53, the way in), starts the agent as
@@ -22,7 +22,8 @@ int relay_start(struct relay_process *relay, const struct boot_config *config, i
                 struct failure *why);
 
 /* Sends a further record after `config->relay` changed (same listeners). */
-int relay_update(struct relay_process *relay, const struct boot_config *config, struct failure *why);
+int relay_update(struct relay_process *relay, const struct boot_config *config,
+                 struct failure *why);
 
 void relay_stop(struct relay_process *relay);
 

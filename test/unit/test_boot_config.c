@@ -1,69 +1,10 @@
-/* Unit tests of init/boot_config.c, _check.c, _relay.c and schema.c: every key, unknown ones, wrong types,
- * limits, and what must hold between keys. Texts end at a guard page. */
-#include "init/boot_config.h"
-
+/* Unit tests of init/boot_config.c and schema.c: every key, unknown and missing ones, wrong types, sizes;
+ * and of boot_relay_parse. The rules for values: test_boot_config_check.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "common/json.h"
-#include "test/unit/guard.h"
-
-#define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define BASIS "\"protocol\":1,\"id\":\"b3f1\",\"server\":{\"argv\":[\"sh\"]}"
-
-static struct boot_config config;
-static struct failure why;
-
-static int parse(const char *text)
-{
-    size_t length = strlen(text);
-    char *copy = guard_copy(text, length);
-    int result = boot_config_parse(&config, copy, length, &why);
-
-    guard_free(copy, length);
-    return result;
-}
-
-static void accepts(const char *text)
-{
-    int result = parse(text);
-
-    if (result != 0)
-        fail_msg("refused: %s\n  %s", text, why.text);
-}
-
-/* Refused, with this in the reason. */
-static void refuses(const char *text, const char *reason)
-{
-    if (parse(text) == 0)
-        fail_msg("accepted: %s", text);
-    if (strstr(why.text, reason) == NULL)
-        fail_msg("%s\n  says: %s\n  not: %s", text, why.text, reason);
-}
-
-/* The basis with further members. */
-static const char *with(const char *members)
-{
-    static char text[16384];
-
-    snprintf(text, sizeof(text), "{" BASIS ",%s}", members);
-    return text;
-}
-
-static const char *with_server(const char *members)
-{
-    static char text[16384];
-
-    snprintf(text, sizeof(text), "{\"protocol\":1,\"id\":\"a\",\"server\":{%s}}", members);
-    return text;
-}
+#include "test/unit/boot_config_text.h"
 
 static void the_least(void **state)
 {
@@ -92,6 +33,31 @@ static void the_least(void **state)
     assert_int_equal(config.limit_nofile, 65536);
     assert_false(config.user_namespaces);
     assert_null(config.fail_stage);
+}
+
+/* The second half of what every_key checks. */
+static void every_key_of_the_relay_and_after(void)
+{
+    assert_true(config.relay.present);
+    assert_int_equal(config.relay.transport_count, 2);
+    assert_int_equal(config.relay.transports[1].port, 50118);
+    assert_string_equal(config.relay.token, HEX);
+    assert_string_equal(config.relay.pin, HEX);
+    assert_true(config.way_in.present);
+    assert_int_equal(config.way_in.listen.port, 4096);
+    assert_string_equal(config.way_in.secret, HEX);
+    assert_string_equal(config.egress[1], "npm");
+    assert_false(config.auto_accept);
+    assert_int_equal(config.directory_count, 2);
+    assert_string_equal(config.directories[0].path, "/workspace/app");
+    assert_true(config.directories[0].auto_accept);
+    assert_int_equal(config.limit_pids, 10);
+    assert_int_equal(config.limit_memory_mib, 512);
+    assert_int_equal(config.limit_nofile, 1024);
+    assert_true(config.user_namespaces);
+    assert_string_equal(config.fail_stage, "self-test");
+    assert_true(config.report_memory);
+    assert_int_equal(config.kill_agent_ms, 50);
 }
 
 static void every_key(void **state)
@@ -143,26 +109,7 @@ static void every_key(void **state)
     assert_int_equal(config.server.ready_timeout_ms, 5);
     assert_int_equal(config.server.rows, 50);
     assert_int_equal(config.server.columns, 132);
-    assert_true(config.relay.present);
-    assert_int_equal(config.relay.transport_count, 2);
-    assert_int_equal(config.relay.transports[1].port, 50118);
-    assert_string_equal(config.relay.token, HEX);
-    assert_string_equal(config.relay.pin, HEX);
-    assert_true(config.way_in.present);
-    assert_int_equal(config.way_in.listen.port, 4096);
-    assert_string_equal(config.way_in.secret, HEX);
-    assert_string_equal(config.egress[1], "npm");
-    assert_false(config.auto_accept);
-    assert_int_equal(config.directory_count, 2);
-    assert_string_equal(config.directories[0].path, "/workspace/app");
-    assert_true(config.directories[0].auto_accept);
-    assert_int_equal(config.limit_pids, 10);
-    assert_int_equal(config.limit_memory_mib, 512);
-    assert_int_equal(config.limit_nofile, 1024);
-    assert_true(config.user_namespaces);
-    assert_string_equal(config.fail_stage, "self-test");
-    assert_true(config.report_memory);
-    assert_int_equal(config.kill_agent_ms, 50);
+    every_key_of_the_relay_and_after();
 }
 
 static void no_json(void **state)
@@ -263,197 +210,6 @@ static void protocol_and_id(void **state)
             "id: 33 bytes");
 }
 
-static void accounts(void **state)
-{
-    (void)state;
-    refuses(with("\"account\":{\"uid\":0}"), "account.uid: 1 to");
-    refuses(with("\"account\":{\"gid\":0}"), "account.gid: 1 to");
-    refuses(with("\"account\":{\"uid\":4294967295}"), "account.uid: 1 to");
-    refuses(with("\"account\":{\"uid\":-5}"), "account.uid: 1 to");
-    refuses(with("\"account\":{\"name\":\"root\"}"), "account.name: \"root\"");
-    refuses(with("\"account\":{\"name\":\"codev-relay\"}"), "account.name: \"codev-relay\"");
-    refuses(with("\"account\":{\"name\":\"a:b\"}"), "account.name");
-    refuses(with("\"account\":{\"name\":\"\"}"), "account.name");
-    refuses(with("\"account\":{\"name\":\"1abc\"}"), "account.name");
-    accepts(with("\"account\":{\"uid\":4294967294}"));
-}
-
-static void mount_target(const char *target, const char *reason)
-{
-    char members[8192];
-
-    snprintf(members, sizeof(members), "\"mounts\":[{\"type\":\"tmpfs\",\"target\":\"%s\"}]",
-             target);
-    if (reason == NULL)
-        accepts(with(members));
-    else
-        refuses(with(members), reason);
-}
-
-static void mount_targets(void **state)
-{
-    char long_name[300], deep[6000] = "/mnt";
-
-    (void)state;
-    mount_target("/workspace", NULL);
-    mount_target("/home/x", NULL);
-    mount_target("/run/codev/x", NULL);
-    mount_target("/opt/...", NULL);
-    mount_target("workspace/x", "is not absolute");
-    mount_target("/workspace/", "slash at its end");
-    mount_target("/workspace//x", "empty name");
-    mount_target("/workspace/./x", "has . or ..");
-    mount_target("/workspace/../etc", "has . or ..");
-    mount_target("/workspace/x/..", "has . or ..");
-    mount_target("/", "is not below");
-    mount_target("/etc", "is not below");
-    mount_target("/workspacex", "is not below");
-    mount_target("/run", "is not below");
-    mount_target("/run/codev", "is not below");
-    mount_target("/run/codev/sandbox.json", "is not below");
-    mount_target("/workspace/a\\u0000b", "U+0000");
-    memset(long_name, 'n', sizeof(long_name));
-    memcpy(long_name, "/mnt/", 5);
-    long_name[5 + 255] = '\0';
-    mount_target(long_name, NULL);
-    long_name[5 + 255] = 'n';
-    long_name[5 + 256] = '\0';
-    mount_target(long_name, "more than 255 bytes");
-    while (strlen(deep) < 4094)
-        strcat(deep, "/x");
-    strcat(deep, "y");
-    assert_int_equal(strlen(deep), 4095);
-    mount_target(deep, NULL);
-    strcat(deep, "y");
-    mount_target(deep, "bytes, but 1 to 4095");
-}
-
-static void mount_sources(void **state)
-{
-    (void)state;
-    refuses(with("\"mounts\":[{\"type\":\"nfs\",\"target\":\"/mnt\"}]"),
-            "mounts[0].type: one of virtiofs, 9p, drvfs, bind, tmpfs, ext4, erofs is wanted");
-    refuses(with("\"mounts\":[{\"type\":\"9p\",\"target\":\"/mnt\"}]"),
-            "mounts[0]: the source of a 9p mount");
-    refuses(with("\"mounts\":[{\"type\":\"virtiofs\",\"target\":\"/mnt\"}]"),
-            "its tag: it is missing");
-    refuses(with("\"mounts\":[{\"type\":\"tmpfs\",\"source\":\"x\",\"target\":\"/mnt\"}]"),
-            "has no source");
-    refuses(with("\"mounts\":[{\"type\":\"bind\",\"source\":\"x\",\"target\":\"/mnt\"}]"),
-            "is not absolute");
-    refuses(with("\"mounts\":[{\"type\":\"ext4\",\"source\":\"/etc/x\",\"target\":\"/mnt\"}]"),
-            "below /dev");
-    refuses(with("\"mounts\":[{\"type\":\"erofs\",\"source\":\"/dev/../x\",\"target\":\"/mnt\"}]"),
-            "has . or ..");
-    refuses(with("\"mounts\":[{\"type\":\"drvfs\",\"source\":\"C:\\\\x\",\"target\":\"/mnt\"}]"),
-            "in WSL only");
-    refuses(with("\"mounts\":[{\"type\":\"tmpfs\",\"target\":\"/mnt/"
-                 "a\"},{\"type\":\"tmpfs\",\"target\":\"/mnt/b\"},"
-                 "{\"type\":\"tmpfs\",\"target\":\"/mnt/a\"}]"),
-            "mounts[2]: the target \"/mnt/a\" stands there twice");
-}
-
-static void servers(void **state)
-{
-    (void)state;
-    refuses(with_server("\"argv\":[]"), "server.argv: the program's name is missing");
-    refuses(with_server("\"argv\":[\"\"]"), "server.argv: the program's name is empty");
-    refuses(with_server("\"argv\":[\"a\\u0000b\"]"), "server.argv[0]: a string with U+0000");
-    refuses(with_server("\"argv\":[\"x\"],\"env\":{\"\":\"v\"}"), "no name of a variable");
-    refuses(with_server("\"argv\":[\"x\"],\"env\":{\"A=B\":\"v\"}"),
-            "\"A=B\" is no name of a variable");
-    refuses(with_server("\"argv\":[\"x\"],\"cwd\":\"app\""),
-            "server.cwd: the path \"app\" is not absolute");
-    refuses(with_server("\"argv\":[\"x\"],\"cwd\":\"/a/../b\""), "server.cwd");
-    refuses(with_server("\"argv\":[\"x\"],\"port\":65536"), "server.port: 0 to 65535");
-    refuses(with_server("\"argv\":[\"x\"],\"port\":53"), "server.port: 53 is taken");
-    refuses(with_server("\"argv\":[\"x\"],\"stdio\":\"pty\""),
-            "server.stdio: one of log, pipe, tty is wanted");
-    refuses(with_server("\"argv\":[\"x\"],\"ready_timeout_ms\":0"),
-            "server.ready_timeout_ms: 1 to 3600000");
-    refuses(with_server("\"argv\":[\"x\"],\"rows\":65536"), "server.rows: 0 to 65535");
-    accepts(with_server("\"argv\":[\"x\"],\"port\":null"));
-    accepts(with_server("\"argv\":[\"x\"],\"port\":8788")); /* no relay: the port is free */
-}
-
-static void relays(void **state)
-{
-    (void)state;
-    refuses(with("\"relay\":{\"transport\":[],\"token\":\"" HEX "\"}"),
-            "relay.transport: not one address");
-    refuses(with("\"relay\":{\"transport\":[\"x\"],\"token\":\"" HEX "\"}"),
-            "relay.transport[0]: ");
-    refuses(with("\"relay\":{\"transport\":[\"tcp:127.0.0.1:1\"],\"token\":\"" HEX "\"}"),
-            "over vsock only");
-    refuses(with("\"relay\":{\"transport\":[\"vsock:2:1\",\"vsock:2:2\",\"vsock:2:3\",\"vsock:2:"
-                 "4\",\"vsock:2:5\"],"
-                 "\"token\":\"" HEX "\"}"),
-            "relay.transport: more than 4 entries");
-    refuses(with("\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"abc\"}"),
-            "relay.token: 64 lower-case");
-    refuses(with("\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"" HEX "0\"}"),
-            "relay.token: 64 lower-case");
-    refuses(
-        with("\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"" HEX "\",\"pin\":\"" HEX "\"}"),
-        "relay.pin: \"sha256:\" and 64");
-    refuses(with("\"relay\":{\"listen\":53,\"transport\":[\"vsock:2:1\"],\"token\":\"" HEX "\"}"),
-            "relay.listen: port 53 answers DNS");
-    refuses(with("\"way_in\":{\"listen\":\"tcp:127.0.0.1:0\",\"secret\":\"" HEX "\"}"),
-            "over a vsock port only");
-    refuses(with("\"way_in\":{\"listen\":\"vsock:0\",\"secret\":\"" HEX "\"}"),
-            "over a vsock port only");
-    refuses(with("\"way_in\":{\"listen\":\"vsock:4096\",\"secret\":\"\"}"),
-            "way_in.secret: 64 lower-case");
-    refuses("{\"protocol\":1,\"id\":\"a\",\"server\":{\"argv\":[\"x\"],\"port\":8788},"
-            "\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"" HEX "\"}}",
-            "server.port: 8788 is taken");
-}
-
-/* A secret that is wrong must not be told in the reason. */
-static void secrets_stay_secret(void **state)
-{
-    (void)state;
-    refuses(with("\"way_in\":{\"listen\":\"vsock:1\",\"secret\":\"hunter2\"}"), "way_in.secret");
-    assert_null(strstr(why.text, "hunter2"));
-    refuses(with("\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"hunter2\"}"), "relay.token");
-    assert_null(strstr(why.text, "hunter2"));
-}
-
-static void egress_and_directories(void **state)
-{
-    const char *relay = "\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"" HEX "\"}";
-    const char *wrong[] = {"", "A", "-a", ".a", "_a", "a/b", "a b", "\\u00e9"};
-    char members[1024];
-
-    (void)state;
-    for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        snprintf(members, sizeof(members), "%s,\"egress\":[\"%s\"]", relay, wrong[i]);
-        refuses(with(members), "egress[0]: ");
-    }
-    snprintf(members, sizeof(members), "%s,\"egress\":[\"%065d\"]", relay, 0);
-    refuses(with(members), "egress[0]: 65 bytes");
-    snprintf(members, sizeof(members), "%s,\"egress\":[\"a\",\"a\"]", relay);
-    refuses(with(members), "egress[1]: \"a\" stands there twice");
-    snprintf(members, sizeof(members), "%s,\"egress\":[\"%064d\",\"a.b_c-d\"]", relay, 0);
-    accepts(with(members));
-    accepts(with("\"egress\":[]"));
-    refuses(with("\"egress\":[\"gateway\"]"), "egress: there is none without \"relay\"");
-    refuses(with("\"auto_accept\":{\"directories\":{\"a\":true}}"),
-            "auto_accept.directories: the path \"a\"");
-}
-
-static void limits_and_test(void **state)
-{
-    (void)state;
-    refuses(with("\"limits\":{\"pids\":0}"), "limits.pids: 1 to");
-    refuses(with("\"limits\":{\"memory_mib\":-1}"), "limits.memory_mib: 0 to");
-    refuses(with("\"limits\":{\"nofile\":63}"), "limits.nofile: 64 to");
-    refuses(with("\"test\":{\"kill_agent_ms\":0}"), "test.kill_agent_ms: 1 to");
-    refuses(with("\"test\":{\"fail_stage\":\"moutns\"}"),
-            "test.fail_stage: there is no stage \"moutns\"");
-}
-
-/* `count` times `piece`, between `before` and `after`. */
 static char *repeated(const char *before, const char *piece, unsigned count, const char *after)
 {
     size_t length = strlen(before) + count * strlen(piece) + strlen(after) + 1;
@@ -488,7 +244,6 @@ static void list_limits(void **state)
     free(text);
 }
 
-/* The longest text there can be: every byte of it a string's, and everything is still there. */
 static void the_longest(void **state)
 {
     const char *before = "{\"protocol\":1,\"id\":\"a\",\"server\":{\"argv\":[\"x\"";
@@ -543,14 +298,6 @@ int main(void)
         cmocka_unit_test(wrong_types),
         cmocka_unit_test(null_is_absent),
         cmocka_unit_test(protocol_and_id),
-        cmocka_unit_test(accounts),
-        cmocka_unit_test(mount_targets),
-        cmocka_unit_test(mount_sources),
-        cmocka_unit_test(servers),
-        cmocka_unit_test(relays),
-        cmocka_unit_test(secrets_stay_secret),
-        cmocka_unit_test(egress_and_directories),
-        cmocka_unit_test(limits_and_test),
         cmocka_unit_test(list_limits),
         cmocka_unit_test(the_longest),
         cmocka_unit_test(relay_command),
