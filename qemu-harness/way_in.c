@@ -12,7 +12,7 @@
 #include "common/endpoint.h"
 #include "qemu-harness/way_in_connection.h"
 
-#define LISTEN_BACKLOG 128
+#define LISTEN_BACKLOG 1024
 
 int way_in_open(struct way_in *way_in, long server_port, long tcp_port,
                 const struct run_folder *folder, struct failure *why)

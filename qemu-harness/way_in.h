@@ -26,7 +26,7 @@
 #include "qemu-harness/run_folder.h"
 #include "qemu-harness/vsock.h"
 
-#define WAY_IN_MAX 128
+#define WAY_IN_MAX 256 /* two descriptors each: below the usual limit of 1024 */
 #define WAY_IN_BUFFER (32 * 1024)
 #define WAY_IN_TRY_MS 15000
 #define WAY_IN_RETRY_MS 100
