@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/io.h"
 #include "init/child_wait.h"
+#include "init/relay_start.h"
 
 void dropped_child_plan(struct drop_plan *plan, const struct boot_config *config,
                         const struct account *account, int cgroup_fd, const int *keep_fd)
@@ -37,6 +38,7 @@ static void forget_secrets(const struct boot_config *config)
 
     secret_wipe(own->relay.token, sizeof(own->relay.token));
     secret_wipe(own->way_in.secret, sizeof(own->way_in.secret));
+    relay_forget();
 }
 
 static int silence_stdio(struct failure *why)

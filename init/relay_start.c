@@ -22,6 +22,7 @@
 #include "common/io.h"
 #include "common/protocol.h"
 #include "common/relay_config.h"
+#include "common/secret.h"
 #include "init/drop.h"
 
 #define LISTENERS_MAX (RELAY_FORWARDS_MAX + RELAY_DNS_MAX)
@@ -298,6 +299,11 @@ int relay_update(struct relay_process *relay, const struct boot_config *config, 
     if (relay->pid == 0)
         return 0; /* it is about to be started again, with the new table */
     return send_table(relay, why);
+}
+
+void relay_forget(void)
+{
+    secret_wipe(&table, sizeof(table));
 }
 
 void relay_stop(struct relay_process *relay)

@@ -25,6 +25,9 @@ int relay_start(struct relay_process *relay, const struct boot_config *config, i
 int relay_update(struct relay_process *relay, const struct boot_config *config,
                  struct failure *why);
 
+/* Wipes the calling process's copy of the table, token and secret in it: for a child that executes nothing. */
+void relay_forget(void);
+
 void relay_stop(struct relay_process *relay);
 
 #endif
