@@ -12,13 +12,15 @@
  *     ps and node read their own processes' entries only. (A server that must know whether init lives has its
  *     parent's id.)
  *
- * In an initramfs the root is writable already and cannot be pivoted away from: the overlay is left out.
+ * An initramfs cannot be pivoted away from, here or by the agent (empty_root.c): the overlay is moved over it, as the
+ * kernel does with a root of its own.
  */
 #include "init/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdbool.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -107,17 +109,28 @@ static int layer_enter(struct failure *why)
     return 0;
 }
 
+static int layer_cover(struct failure *why)
+{
+    if (chdir(LAYER_ROOT) < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0)
+        return failure_errno(why, errno, "move the writable root over the initramfs");
+    if (chroot(".") < 0 || chdir("/") < 0)
+        return failure_errno(why, errno, "enter the writable root");
+    return 0;
+}
+
 static int root_make_writable(struct failure *why)
 {
     struct statfs root;
 
     if (statfs("/", &root) < 0)
         return failure_errno(why, errno, "look at the root");
-    if (root.f_type == RAMFS_MAGIC || root.f_type == TMPFS_MAGIC ||
-        root.f_type == OVERLAYFS_SUPER_MAGIC)
+    if (root.f_type == OVERLAYFS_SUPER_MAGIC)
         return 0;
     int result = layer_mount(why);
-    return result < 0 ? result : layer_enter(why);
+    if (result < 0)
+        return result;
+    bool initramfs = root.f_type == RAMFS_MAGIC || root.f_type == TMPFS_MAGIC;
+    return initramfs ? layer_cover(why) : layer_enter(why);
 }
 
 static int mount_table(struct failure *why)

@@ -6,8 +6,8 @@
 
 /* Overlay over the image's root (tmpfs layer, pivot_root), then /proc /sys /dev /dev/pts /dev/shm /run
  * /tmp /var/tmp and cgroup2 from a const table, nosuid and nodev where each allows it, never noexec on /tmp;
- * /dev/fd and the standard links. Something already mounted there is fine. A root that is an initramfs
- * (rootfs/tmpfs) is taken as writable already. 0 or a negative errno. */
+ * /dev/fd and the standard links. Something already mounted there is fine. In an initramfs the
+ * overlay is moved over the root instead of being pivoted to. 0 or a negative errno. */
 int base_mount(struct failure *why);
 
 #endif

@@ -1,11 +1,15 @@
 """What codev-init builds around the server, looked at from inside a real guest: root, devices, processes, mounts of every
 type, the account's ids, the environment, and the project's own word about prompts."""
+import gzip
 import json
 import os
 import shutil
+import stat
 import subprocess
+import tarfile
 
 import pytest
+from conftest import ARCH, BUILD
 
 CANNOT_START = 125
 CHECKS = [
@@ -106,6 +110,34 @@ def test_hostname_and_hosts(sandbox):
     assert "is not valid: My-Project.example instead" in err
 
 
+def initramfs(path):
+    """rootfs.tar as the kernel's "newc" archive (Documentation/driver-api/early-userspace/buffer-format.rst)."""
+    kinds = {tarfile.DIRTYPE: stat.S_IFDIR, tarfile.REGTYPE: stat.S_IFREG, tarfile.SYMTYPE: stat.S_IFLNK}
+
+    def entry(number, name, mode, uid, gid, data):
+        fields = (number, mode, uid, gid, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0)
+        head = b"070701" + b"".join(b"%08X" % field for field in fields) + name + b"\0"
+        return head + bytes(-len(head) % 4) + data + bytes(-len(data) % 4)
+
+    parts = [entry(1, b"init", stat.S_IFLNK | 0o777, 0, 0, b"sbin/codev-init")]
+    with tarfile.open(BUILD / "guest" / ARCH / "rootfs.tar") as tar:
+        for number, member in enumerate(tar, 2):
+            data = tar.extractfile(member).read() if member.isreg() else member.linkname.encode()
+            parts.append(entry(number, member.name.encode(), kinds[member.type] | member.mode, member.uid, member.gid, data))
+    parts.append(entry(0, b"TRAILER!!!", 0, 0, 0, b""))
+    path.write_bytes(gzip.compress(b"".join(parts), 1))
+    path.chmod(0o644)
+
+
+def test_an_initramfs_instead_of_a_disk(sandbox):
+    """The same root, agent and self-test: the kernel's first root cannot be pivoted, only covered."""
+    initramfs(sandbox.folder / "initrd")
+    command = "ls -d /init; touch ~/x && echo written; head -1 /proc/mounts; touch /etc/x || echo refused"
+    out = output(sandbox, "--qemu-arg", "-initrd", "--qemu-arg", sandbox.folder / "initrd", command=command)
+    assert out.splitlines()[:2] == ["/init", "written"]
+    assert out.splitlines()[2].startswith("overlay / overlay rw,nosuid,nodev") and out.splitlines()[3] == "refused"
+
+
 # --- the account -----------------------------------------------------------------------------------------------------
 
 def test_the_account_takes_other_ids(sandbox):
@@ -145,27 +177,41 @@ def test_tmpfs_and_bind(sandbox):
     assert (work / "cache").is_dir() and not (work / "cache" / "c").exists()
 
 
-@pytest.mark.parametrize("kind", ["ext4", "erofs"])
-def test_disks(sandbox, kind):
-    tool = {"ext4": "mkfs.ext4", "erofs": "mkfs.erofs"}[kind]
-    if not shutil.which(tool, path=os.environ["PATH"] + ":/usr/sbin:/sbin"):
-        pytest.skip(f"{tool} is not installed")
+def disk_options(sandbox, kind, disk):
+    disk.chmod(0o666)  # QEMU is not root
+    return [*configuration(sandbox, mounts=[{"type": kind, "source": "/dev/vdb", "target": "/mnt/disk"}]),
+            "--cwd", "/home/codev", "--qemu-arg", "-drive", "--qemu-arg", f"file={disk},format=raw,if=none,id=extra",
+            "--qemu-arg", "-device", "--qemu-arg", "virtio-blk-pci,drive=extra"]
+
+
+def tool(name):
+    found = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
+    return found or pytest.skip(f"{name} is not installed")
+
+
+def test_an_ext4_disk(sandbox):
+    """What was written there is on the disk when the machine is off."""
     content, disk = sandbox.work("content"), sandbox.folder / "disk"
     (content / "file").write_text("on a disk\n")
-    if kind == "ext4":
-        with open(disk, "wb") as file:
-            file.truncate(8 << 20)
-        subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-d", content, disk], check=True)
-    else:
-        subprocess.run([shutil.which(tool), "-E", "force-inode-compact", disk, content], check=True, capture_output=True)
-    disk.chmod(0o666)  # QEMU is not root
-    mounts = [{"type": kind, "source": "/dev/vdb", "target": "/mnt/disk"}]
-    out = output(sandbox, *configuration(sandbox, mounts=mounts), "--cwd", "/home/codev",
-                 "--qemu-arg", "-drive", "--qemu-arg", f"file={disk},format=raw,if=none,id=extra",
-                 "--qemu-arg", "-device", "--qemu-arg", "virtio-blk-pci,drive=extra",
-                 command="cat /mnt/disk/file; ls /dev/vd* 2>/dev/null; grep /mnt/disk /proc/mounts")
-    assert out.startswith("on a disk\n")
-    assert "nosuid,nodev" in out and "/dev/vd" not in out.split(" ")[0]
+    with open(disk, "wb") as file:
+        file.truncate(8 << 20)
+    subprocess.run([tool("mkfs.ext4"), "-q", "-E", "root_owner=1000:1000", "-d", content, disk], check=True)
+    out = output(sandbox, *disk_options(sandbox, "ext4", disk),
+                 command="cat /mnt/disk/file; echo kept >/mnt/disk/new; ls /dev/vd*; grep /mnt/disk /proc/mounts; true")
+    assert out.startswith("on a disk\n") and "/mnt/disk ext4 rw,nosuid,nodev" in out and "/dev/vd" not in out.split(" ")[0]
+    read = subprocess.run([tool("debugfs"), "-R", "cat new", disk], capture_output=True, text=True, check=True)
+    assert read.stdout == "kept\n"
+    state = subprocess.run([tool("dumpe2fs"), "-h", disk], capture_output=True, text=True, check=True).stdout
+    assert "needs_recovery" not in state  # unmounted, not cut off
+
+
+def test_an_erofs_disk(sandbox):
+    content, disk = sandbox.work("content"), sandbox.folder / "disk"
+    (content / "file").write_text("on a disk\n")
+    subprocess.run([tool("mkfs.erofs"), disk, content], check=True, capture_output=True)
+    out = output(sandbox, *disk_options(sandbox, "erofs", disk),
+                 command="cat /mnt/disk/file; touch /mnt/disk/new || echo refused; grep /mnt/disk /proc/mounts")
+    assert out.startswith("on a disk\nrefused\n") and "/mnt/disk erofs ro,nosuid,nodev" in out
 
 
 @pytest.mark.parametrize("mount, parts", [
