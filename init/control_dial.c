@@ -105,7 +105,8 @@ static int await_host(struct control *control, int64_t deadline)
     return result;
 }
 
-/* One attempt, undone when it fails: what was sent must be said again over the next connection. */
+/* One attempt, undone when it fails: what was sent must be said again over the next connection. Only one
+ * that is open when time is up stays: the failure can still be told over it. */
 static int try_host(struct control *control, const struct endpoint *host, int64_t deadline)
 {
     const size_t queued = control->events_end;
@@ -115,7 +116,7 @@ static int try_host(struct control *control, const struct endpoint *host, int64_
         return fd;
     control_attach(control, fd);
     int result = await_host(control, deadline);
-    if (result < 0) {
+    if (result < 0 && result != -ETIMEDOUT) {
         fd_close(&control->fd);
         control->events_start = 0;
         control->events_end = queued;
@@ -136,6 +137,9 @@ int control_dial(struct control *control, int64_t deadline, struct failure *why)
         result = try_host(control, &host, deadline);
         if (result == 0)
             return 0;
+        if (control->fd >= 0)
+            return failure_set(why, ETIMEDOUT, "the host at vsock:2:%u says nothing",
+                               (unsigned)host.port);
         bool hopeless = result == -ENODEV || result == -EAFNOSUPPORT;
         if (hopeless || milliseconds_left(deadline) <= wait_ms)
             return failure_errno(why, -result, "no host at vsock:2:%u", (unsigned)host.port);
