@@ -166,6 +166,7 @@ static void put_replaced(struct output *out, const struct line *line, unsigned f
 
 static int put_done(const struct output *out)
 {
+    out->bytes[out->length] = '\0'; /* also of nothing at all; put() left room */
     return out->overflow ? -ENOSPC : (int)out->length;
 }
 
