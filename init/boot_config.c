@@ -239,10 +239,6 @@ static const struct schema_table limit_table = {limit_fields, ARRAY_LENGTH(limit
 static const struct schema_field test_fields[] = {
     {"fail_stage", SCHEMA_OPTIONAL, schema_read_text, offsetof(struct boot_config, fail_stage), 1,
      32, NULL},
-    {"kill_agent_ms", SCHEMA_OPTIONAL, schema_read_int64,
-     offsetof(struct boot_config, kill_agent_ms), 1, 3600 * 1000, NULL},
-    {"report_memory", SCHEMA_OPTIONAL, schema_read_bool,
-     offsetof(struct boot_config, report_memory), 0, 0, NULL},
 };
 static const struct schema_table test_table = {test_fields, ARRAY_LENGTH(test_fields)};
 

@@ -96,12 +96,7 @@ struct boot_config {
     unsigned directory_count;
     int64_t limit_pids, limit_memory_mib /* 0: none */, limit_nofile;
     bool user_namespaces;
-    int64_t
-        kill_agent_ms; /* test hook {"test":{"kill_agent_ms":N}}: the agent is killed every N ms; 0 */
-    bool
-        report_memory; /* test hook {"test":{"report_memory":true}}: event `memory` before `exit` */
-    const char
-        *fail_stage; /* test hook {"test":{"fail_stage":NAME}}: that stage fails; else NULL */
+    const char *fail_stage; /* test hook {"test":{"fail_stage":NAME}}: that stage fails; or NULL */
 };
 
 /* Parses and validates one JSON object. 0, or a negative errno with a reason that names the key or the

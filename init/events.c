@@ -99,15 +99,6 @@ int event_input_credit(struct control *control, int64_t bytes)
     return control_event_end(control);
 }
 
-int event_memory(struct control *control, int64_t rss_kib, int64_t peak_kib)
-{
-    struct json_writer *writer = control_event_begin(control, "memory", CONTROL_MAY_LOSE);
-
-    json_member_int(writer, "rss_kib", rss_kib);
-    json_member_int(writer, "peak_kib", peak_kib);
-    return control_event_end(control);
-}
-
 int event_exit(struct control *control, int wait_status)
 {
     struct json_writer *writer = control_event_begin(control, "exit", CONTROL_MUST);

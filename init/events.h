@@ -17,8 +17,6 @@ int event_warning(struct control *control, const char *text); /* the first to be
 int event_firewall(struct control *control, const char *state);
 int event_dropped(struct control *control, int64_t lines);
 int event_input_credit(struct control *control, int64_t bytes);
-int event_memory(struct control *control, int64_t rss_kib,
-                 int64_t peak_kib);                       /* test.report_memory */
 int event_exit(struct control *control, int wait_status); /* as waitpid(2) gives it */
 
 #endif

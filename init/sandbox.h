@@ -30,14 +30,7 @@ enum phase {
 };
 
 /* One-shot timers of the event loop. */
-enum timer {
-    TIMER_READY_PROBE,
-    TIMER_READY_LIMIT,
-    TIMER_AGENT_RESTART,
-    TIMER_AGENT_KILL,
-    TIMER_PHASE,
-    TIMER_COUNT
-};
+enum timer { TIMER_READY_PROBE, TIMER_READY_LIMIT, TIMER_AGENT_RESTART, TIMER_PHASE, TIMER_COUNT };
 
 struct sandbox {
     int64_t started_ns; /* PID 1's first instructions, CLOCK_MONOTONIC */

@@ -6,11 +6,9 @@
  */
 #include "init/shutdown.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/reboot.h>
 #include <sys/wait.h>
@@ -48,7 +46,7 @@ static void power_off_at_once(int signal)
 
 static void report_fault(int signal)
 {
-    static const char text[] = "codev-init: a fault of its own (signal 00); power-off\n";
+    static const char text[] = "a fault of its own (signal 00): power-off";
     char line[sizeof(text)];
     char *digits = memcpy(line, text, sizeof(line));
 
@@ -134,28 +132,8 @@ static void await_acknowledgement(struct sandbox *sandbox)
     }
 }
 
-/* A number of /proc/self/status, in KiB; 0 when it is not there. */
-static int64_t status_number(const char *status, const char *name)
-{
-    const char *line = strstr(status, name);
-
-    return line == NULL ? 0 : strtol(line + strlen(name), NULL, 10);
-}
-
-/* For the test that holds init to its limit: nobody inside may look at it. */
-static void report_memory(struct sandbox *sandbox)
-{
-    char status[4096];
-
-    if (io_read_file(AT_FDCWD, "/proc/self/status", 0, status, sizeof(status)) > 0)
-        (void)event_memory(&sandbox->control, status_number(status, "\nVmRSS:"),
-                           status_number(status, "\nVmHWM:"));
-}
-
 void sandbox_end(struct sandbox *sandbox)
 {
-    if (sandbox->config.report_memory)
-        report_memory(sandbox);
     end_everything(sandbox);
     (void)event_exit(&sandbox->control, sandbox->server.wait_status);
     await_acknowledgement(sandbox);

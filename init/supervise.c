@@ -68,8 +68,6 @@ void supervise_begin(struct sandbox *sandbox)
 {
     const int64_t now = io_monotonic_ns();
 
-    if (sandbox->config.kill_agent_ms > 0)
-        sandbox->timers[TIMER_AGENT_KILL] = now + sandbox->config.kill_agent_ms * MILLISECOND;
     if (sandbox->config.server.port == 0) {
         set_phase(sandbox, PHASE_RUNNING, 0);
         return;
@@ -264,17 +262,10 @@ static void expire_agent(struct sandbox *sandbox, int64_t now)
         sandbox_fail(sandbox, STAGE_RELAY, &why);
 }
 
-/* The test hook test.kill_agent_ms: nobody else in the guest could. */
-static void expire_agent_kill(struct sandbox *sandbox, int64_t now)
-{
-    if (sandbox->relay.pid > 0)
-        (void)kill(sandbox->relay.pid, SIGKILL);
-    sandbox->timers[TIMER_AGENT_KILL] = now + sandbox->config.kill_agent_ms * MILLISECOND;
-}
-
 static void (*const timer_expired[])(struct sandbox *sandbox, int64_t now) = {
-    [TIMER_READY_PROBE] = expire_probe,   [TIMER_READY_LIMIT] = expire_ready,
-    [TIMER_AGENT_RESTART] = expire_agent, [TIMER_AGENT_KILL] = expire_agent_kill,
+    [TIMER_READY_PROBE] = expire_probe,
+    [TIMER_READY_LIMIT] = expire_ready,
+    [TIMER_AGENT_RESTART] = expire_agent,
     [TIMER_PHASE] = expire_phase,
 };
 static_assert(ARRAY_LENGTH(timer_expired) == TIMER_COUNT, "a function for every timer");

@@ -56,8 +56,6 @@ static void every_key_of_the_relay_and_after(void)
     assert_int_equal(config.limit_nofile, 1024);
     assert_true(config.user_namespaces);
     assert_string_equal(config.fail_stage, "self-test");
-    assert_true(config.report_memory);
-    assert_int_equal(config.kill_agent_ms, 50);
 }
 
 static void every_key(void **state)
@@ -84,7 +82,7 @@ static void every_key(void **state)
         "\"egress\":[\"gateway\",\"npm\"],"
         "\"auto_accept\":{\"default\":false,\"directories\":{\"/workspace/app\":true,\"/\":false}},"
         "\"limits\":{\"pids\":10,\"memory_mib\":512,\"nofile\":1024},\"user_namespaces\":true,"
-        "\"test\":{\"fail_stage\":\"self-test\",\"report_memory\":true,\"kill_agent_ms\":50}}");
+        "\"test\":{\"fail_stage\":\"self-test\"}}");
     assert_string_equal(config.hostname, "codev-b3f1");
     assert_int_equal(config.unix_ns, 1790000000000000000);
     assert_int_equal(config.account_uid, 1234);

@@ -186,7 +186,6 @@ static void limits_and_test(void **state)
     refuses(with("\"limits\":{\"pids\":0}"), "limits.pids: 1 to");
     refuses(with("\"limits\":{\"memory_mib\":-1}"), "limits.memory_mib: 0 to");
     refuses(with("\"limits\":{\"nofile\":63}"), "limits.nofile: 64 to");
-    refuses(with("\"test\":{\"kill_agent_ms\":0}"), "test.kill_agent_ms: 1 to");
     refuses(with("\"test\":{\"fail_stage\":\"moutns\"}"),
             "test.fail_stage: there is no stage \"moutns\"");
 }

@@ -90,8 +90,6 @@ static void event_texts(void **state)
         "{\"event\":\"warning\",\"text\":\"w\"}\n{\"event\":\"firewall\",\"state\":\"restored\"}\n"
         "{\"event\":\"dropped\",\"lines\":7}\n{\"event\":\"credit\",\"stream\":\"stdin\",\"bytes\":"
         "65536}\n");
-    event_memory(&control, 612, 700);
-    sends("{\"event\":\"memory\",\"rss_kib\":612,\"peak_kib\":700}\n");
     event_exit(&control, 7 << 8);
     event_exit(&control, 9);
     event_exit(&control, 11 | 0x80); /* with a core */
