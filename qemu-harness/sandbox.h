@@ -101,7 +101,7 @@ int sandbox_start(struct sandbox *sandbox, struct failure *why);
 /* Tells why sandbox_start failed, with what QEMU and the helpers said. */
 void sandbox_report_start(struct sandbox *sandbox, const struct failure *why);
 
-/* Returns the exit status. After an interrupted start (-EINTR) it only takes the signal. */
+/* Returns the exit status; at once after a start that a signal ended (-EINTR). */
 int sandbox_run(struct sandbox *sandbox);
 
 /* May be called at any time, also for a sandbox that was never started. */

@@ -153,8 +153,13 @@ static int step_qemu(struct sandbox *sandbox, struct failure *why)
 /* While the guest boots already. */
 static int step_ready_broker(struct sandbox *sandbox, struct failure *why)
 {
-    int result = broker_wait_ready(&sandbox->broker, &sandbox->vsock, &sandbox->processes,
-                                   sandbox->signals, why);
+    int result;
+    while ((result = broker_wait_ready(&sandbox->broker, &sandbox->vsock, &sandbox->processes,
+                                       sandbox->signals, why)) == -EINTR) {
+        sandbox_handle_signals(sandbox); /* often only a child's end */
+        if (sandbox->phase == PHASE_DONE)
+            return -EINTR;
+    }
     if (!result && sandbox->broker.wanted)
         events_broker_ready(&sandbox->events, sandbox->broker.egress);
     return result;

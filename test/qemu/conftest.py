@@ -1,0 +1,112 @@
+"""The fixture `sandbox`: codev-sandbox with the real kernel and image, run to its end or started and looked after.
+
+Every run has a runtime folder of its own. When a test ends, nothing of what it started may be left: no process (each carries
+a mark in its environment) and no file in the runtime folder."""
+import os
+import pathlib
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("CODEV_BUILD", TOP / "build"))
+BIN = pathlib.Path(os.environ.get("CODEV_BIN", BUILD / "bin"))
+ARCH = os.environ.get("CODEV_ARCH", os.uname().machine)
+PATIENCE = 120  # seconds: for what has to happen, never a verdict on speed
+
+
+class Bench:
+    """What a test has: `folder` for its files (every user may enter), `run` and `start`."""
+
+    def __init__(self):
+        self.mark = f"CODEV_RUN_MARK={secrets.token_hex(8)}"
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="codev-run-", dir="/tmp"))
+        self.folder.chmod(0o755)
+        self.runtime = self.folder / "runtime"
+        self.runtime.mkdir(mode=0o700)
+        self.started = []
+
+    def work(self, name="work"):
+        """A folder that codev can write: owned by a user that is not root."""
+        path = self.folder / name
+        path.mkdir()
+        if os.geteuid() == 0:
+            os.chown(path, 1000, 1000)
+        return path
+
+    def argv(self, *options, command):
+        words = ["sh", "-c", command] if isinstance(command, str) else list(command)
+        behind = ["--", *words] if words else []
+        return [str(BIN / "codev-sandbox"), "run", "--arch", ARCH, *map(str, options), *behind]
+
+    def environment(self):
+        name, value = self.mark.split("=")
+        return {**os.environ, "XDG_RUNTIME_DIR": str(self.runtime), name: value}
+
+    def start(self, *options, command, **popen):
+        settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen}
+        process = subprocess.Popen(self.argv(*options, command=command), env=self.environment(), **settings)
+        self.started.append(process)
+        return process
+
+    def run(self, *options, command, data=None):
+        """(exit status, standard output, standard error as text)"""
+        process = self.start(*options, command=command,
+                             stdin=subprocess.DEVNULL if data is None else subprocess.PIPE)
+        out, err = process.communicate(data, timeout=PATIENCE)
+        return process.returncode, out, err.decode()
+
+    def processes(self):
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                marked = self.mark.encode() in (entry / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if marked:
+                found.append(int(entry.name))
+        return found
+
+    def left_over(self):
+        return self.processes(), sorted(path.name for path in self.runtime.iterdir())
+
+    def assert_nothing_left(self):
+        end = time.monotonic() + PATIENCE
+        while self.left_over() != ([], []) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert self.left_over() == ([], [])
+
+    def close(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+        left = self.left_over()
+        for pid in self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return left
+
+
+@pytest.fixture
+def sandbox():
+    bench = Bench()
+    yield bench
+    assert bench.close() == ([], []), "processes or files were left behind"
