@@ -3,8 +3,8 @@
 All three boot the same kernel and the same image under the same QEMU, in turns, so that a busy moment of the
 machine hits all alike. For codev-init the figure is its own `boot_ms`, stage by stage, which is CLOCK_MONOTONIC
 from the first line of main() to `ready`. For the other two a second disk holds the probe, tini (Debian's
-tini-static) and an inittab; /bin/sh mounts that disk, the probe prints CLOCK_MONOTONIC, then sh executes the init
-under test, which mounts /proc, /sys, /dev and /tmp and starts the probe as codev, which prints the clock again.
+tini-static) and an inittab; /bin/sh mounts /dev and that disk, the probe prints CLOCK_MONOTONIC, then sh executes the init
+under test, which mounts /proc, /sys and /tmp and starts the probe as codev, which prints the clock again.
 They do no more than that: no control channel, mount of the user's folder, firewall, relay, drop or self-test.
 """
 import json
@@ -18,20 +18,19 @@ import tempfile
 BENCH_INITTAB = """\
 ::sysinit:/mnt/mounts
 ::respawn:-/bin/true
-::once:/bin/busybox setuidgid codev /mnt/probe mark server
+::once:/bin/busybox su -s /mnt/probe codev mark server
 """
 MOUNTS = """\
 #!/bin/sh
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
-mount -t devtmpfs devtmpfs /dev
 mount -t tmpfs tmpfs /tmp
 """
-TINI_SCRIPT = MOUNTS + "exec /bin/busybox setuidgid codev /mnt/probe mark server\n"
+TINI_SCRIPT = MOUNTS + "exec /bin/busybox su -s /mnt/probe codev mark server\n"
 STARTS = {
-    "busybox init": "mount -t erofs /dev/vdb /mnt && /mnt/probe mark start && "
+    "busybox init": "mount -t devtmpfs devtmpfs /dev && mount -t erofs /dev/vdb /mnt && /mnt/probe mark start && "
                     "mount -o bind /mnt/etc /etc && exec /bin/busybox init",
-    "tini": "mount -t erofs /dev/vdb /mnt && /mnt/probe mark start && exec /mnt/tini-static -- /mnt/under-tini",
+    "tini": "mount -t devtmpfs devtmpfs /dev && mount -t erofs /dev/vdb /mnt && /mnt/probe mark start && exec /mnt/tini-static -- /mnt/under-tini",
 }
 BOOT_TIMEOUT_S = 120
 
