@@ -5,7 +5,7 @@ INIT_SRCS := init/stage.c init/start.c init/control.c init/control_dial.c init/e
 	init/relay_start.c init/restart.c init/server.c init/server_io.c init/server_stdio.c init/supervise.c \
 	init/shutdown.c init/fixed_heap.c
 INIT_SRCS += init/base.c init/sysctl.c init/machine.c init/hostname.c init/account.c init/account_files.c \
-	init/mounts.c init/mount_types.c init/mount_target.c init/mount_api.c init/gitconfig.c init/network.c \
+	init/mounts.c init/mount_types.c init/mount_target.c init/mount_api.c init/gitconfig.c init/network.c init/network_hardware.c \
 	init/cgroups.c init/drop.c init/drop_verify.c init/empty_root.c init/seccomp.c init/child_wait.c \
 	init/dropped_child.c init/environment.c init/upstream_url.c init/tool_files.c init/sandbox_file.c \
 	init/permissions.c init/permissions_text.c init/self_test.c init/self_test_privilege.c \

@@ -17,6 +17,7 @@
 #include "init/machine.h"
 #include "init/mounts.h"
 #include "init/network.h"
+#include "init/network_hardware.h"
 #include "init/sandbox.h"
 #include "init/supervise.h"
 
@@ -115,7 +116,8 @@ int start_mounts(struct sandbox *sandbox, struct failure *why)
 int start_network(struct sandbox *sandbox, struct failure *why)
 {
     (void)sandbox;
-    return network_prepare(why);
+    int result = network_check_hardware("/sys", why);
+    return result < 0 ? result : network_prepare(why);
 }
 
 int start_firewall(struct sandbox *sandbox, struct failure *why)

@@ -6,3 +6,6 @@ $(foreach test,$(SANDBOX_UNIT_TESTS),$(eval unit_$(test)_SRCS := test/unit/test_
 	$(test:sandbox_%=qemu-harness/%.c) $(COMMON_SRCS)))
 unit_sandbox_control_event_SRCS += qemu-harness/control.c
 unit_sandbox_mount_check_SRCS += qemu-harness/mount_spec.c
+
+UNIT_TESTS += network_hardware
+unit_network_hardware_SRCS := test/unit/test_network_hardware.c init/network_hardware.c $(COMMON_SRCS)
