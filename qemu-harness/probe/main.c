@@ -8,7 +8,7 @@
 
 static const struct probe_verbs *const tables[] = {
     &network_verbs, &privilege_verbs, &others_verbs, &kernel_verbs,
-    &process_verbs, &http_verbs,      &server_verbs,
+    &process_verbs, &http_verbs,      &round_verbs, &server_verbs,
 };
 
 static int usage(FILE *out, int status)

@@ -9,5 +9,6 @@ PROBE_SRCS := \
     qemu-harness/probe/privilege.c \
     qemu-harness/probe/process.c \
     qemu-harness/probe/report.c \
+    qemu-harness/probe/round.c \
     qemu-harness/probe/server.c \
     qemu-harness/probe/traffic.c
