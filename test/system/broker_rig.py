@@ -20,11 +20,12 @@ import tempfile
 import threading
 import time
 
+import pytest
+
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / os.environ.get("CODEV_BUILD", "build") / "bin"))
 BROKER = os.environ.get("CODEV_BROKER", str(BIN / "codev-broker"))
 SANITIZED = bool(os.environ.get("CODEV_SAN"))
-SUITES = pathlib.Path("/work/shared/suites")
 PATIENCE = 20  # seconds: for what has to happen, never a verdict on speed
 SECRET = "sk-real-gateway-secret-0123456789"
 
@@ -443,6 +444,8 @@ class Broker:
             time.sleep(0.02)
 
     def descriptors(self):
+        if os.geteuid() != 0 and not SANITIZED:
+            pytest.skip("only root may look into a process that is not dumpable")
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def rss_kib(self):

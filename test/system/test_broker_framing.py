@@ -1,11 +1,9 @@
 """Where messages begin and end: strict requests, answers framed anew, order of pipelined answers."""
-import base64
-import json
 import time
 
 import pytest
 
-from broker_rig import SUITES, Broker, Upstream, echo, fields_of, serve_with
+from broker_rig import Broker, Upstream, echo, fields_of, serve_with
 
 HOST = b"Host: h\r\n"
 
@@ -111,45 +109,6 @@ def test_versions(broker):
         response = client.response()
         assert response.status == 200 and "transfer-encoding" not in response.fields
         assert client.is_closed()
-
-
-@pytest.mark.parametrize("split", [False, True])
-def test_suite_of_raw_requests(broker, split):
-    """Cases of llhttp and lighttpd (see /work/shared/suites). Bytes split in time only where that matters most."""
-    path = SUITES / "http1" / "cases.jsonl"
-    if not path.exists():
-        pytest.skip(f"{path} is not here")
-    cases = [json.loads(line) for line in path.read_text().splitlines()]
-    wrong = []
-    for case in cases:
-        raw = base64.b64decode(case["raw_b64"])
-        with broker.client() as client:
-            client.socket.settimeout(0.25 if case["verdict"] in ("incomplete", "either") else 5)
-            status, closed = None, False
-            try:
-                if split:
-                    for i in range(0, len(raw), 7):
-                        client.send(raw[i:i + 7])
-                else:
-                    client.send(raw)
-                line = client.read_until(b"\r\n")
-                status = int(line[9:12])
-            except TimeoutError:
-                pass
-            except (OSError, EOFError):
-                closed = True
-        if case["verdict"] == "reject":
-            good = closed or (status or 0) >= 400
-        elif case["verdict"] == "accept":
-            good = status is not None and status not in {400, 408, 411, 413, 414, 417, 421, 431, 501, 505}
-        elif case["verdict"] == "incomplete":
-            good = (status is None and not closed) or (status or 0) >= 400
-        else:
-            good = True
-        if not good:
-            wrong.append((case["id"], case["name"], case["verdict"], status, closed))
-    assert wrong == []
-    assert broker.get("/up/x").status == 200
 
 
 @pytest.mark.parametrize("body", [b"", b"x", b"y" * 100000])
