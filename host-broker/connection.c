@@ -317,12 +317,11 @@ static bool step(struct connection *connection)
 
 void connection_settle(struct connection *connection)
 {
-    bool more = true;
-    while (more) {
+    /* Nothing is sent behind the last step: that could make room in `out` which nobody then notices, and
+     * an upstream that was paused for want of it would stay so. */
+    do
         connection_send(connection);
-        more = step(connection);
-    }
-    connection_send(connection);
+    while (step(connection));
     if (connection->peer_left)
         connection_close(connection);
     if (connection->state != CONNECTION_CLOSED && connection_io_arm(connection) < 0)

@@ -241,6 +241,7 @@ size_t exchange_on_content(char *content, size_t size, size_t count, void *user)
         return CURL_WRITEFUNC_ERROR;
     if (!exchange_has_room(exchange)) {
         exchange->download_paused = true;
+        connection_mark(connection);
         return CURL_WRITEFUNC_PAUSE;
     }
     if (exchange->framing == RESPONSE_LENGTH) {

@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/io.h"
+
 /* libcurl says which of its sockets to watch for what (CURLMOPT_SOCKETFUNCTION). `watched` is what we
  * told it to remember for the socket: not NULL once epoll knows it. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *watched)
@@ -26,11 +28,17 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *w
     return result == 0 ? 0 : -1;
 }
 
+/* Counted from this moment, not from the wake-up: libcurl reads its own clock, and a call that comes too
+ * early for it does nothing. */
+static void set_timer(struct upstream_pool *pool, long timeout_ms)
+{
+    pool->deadline = timeout_ms < 0 ? NEVER : io_monotonic_ns() + timeout_ms * MILLISECONDS;
+}
+
 static int on_timer(CURLM *multi, long timeout_ms, void *user)
 {
-    struct upstream_pool *pool = user;
     (void)multi;
-    pool->deadline = timeout_ms < 0 ? NEVER : pool->loop->now + timeout_ms * MILLISECONDS;
+    set_timer(user, timeout_ms);
     return 0;
 }
 
@@ -63,10 +71,14 @@ void upstream_pool_ready(struct upstream_pool *pool, int fd, uint32_t events)
 void upstream_pool_tick(struct upstream_pool *pool)
 {
     int running;
+    long left_ms;
     if (pool->deadline > pool->loop->now)
         return;
-    pool->deadline = NEVER; /* libcurl sets it anew */
     curl_multi_socket_action(pool->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    /* asked, since on_timer is not called again for a deadline that libcurl has told once: if it thought
+     * this call too early, nothing else would bring the next (lib/multi.c, Curl_update_timer) */
+    if (curl_multi_timeout(pool->multi, &left_ms) == CURLM_OK)
+        set_timer(pool, left_ms);
 }
 
 CURL *upstream_pool_finished(struct upstream_pool *pool, CURLcode *result)
