@@ -305,3 +305,50 @@ def test_user_namespaces_when_asked_for(sandbox):
         pytest.skip("the image's busybox has no unshare")
     assert "not permitted" in output(sandbox, command=command)
     assert output(sandbox, *configuration(sandbox, user_namespaces=True), command=command) == "0\n"
+
+
+# --- with a gateway: nothing here asks it anything -------------------------------------------------------------------
+
+def gateway(sandbox, **rules):
+    token, file = sandbox.folder / "token", sandbox.folder / "rules.json"
+    token.write_text("the-real-token")
+    file.write_text(json.dumps({name: f"https://{name}.example" for name in rules}))
+    for path in (token, file):
+        path.chmod(0o600)
+    return ["--gateway-url", "https://127.0.0.1:1/base", "--gateway-token-file", token, "--rules", file]
+
+
+def test_tools_find_their_upstreams(sandbox):
+    events = sandbox.folder / "events"
+    out = output(sandbox, "--events", events, *gateway(sandbox, npm=1, pypi=1, crates=1, goproxy=1, other=1),
+                 command="env; cat /.cargo/config.toml; cat /run/codev/sandbox.json; touch /.cargo/x /.cargo/config.toml 2>&1; true")
+    for line in ["ANTHROPIC_BASE_URL=http://127.0.0.1:8788/gateway", "OPENAI_BASE_URL=http://127.0.0.1:8788/gateway/v1",
+                 "ANTHROPIC_API_KEY=codev-sandbox", "OPENAI_API_KEY=codev-sandbox",
+                 "NPM_CONFIG_REGISTRY=http://127.0.0.1:8788/npm/", "PIP_INDEX_URL=http://127.0.0.1:8788/pypi/simple/",
+                 "UV_DEFAULT_INDEX=http://127.0.0.1:8788/pypi/simple/", "GOPROXY=http://127.0.0.1:8788/goproxy",
+                 'registry = "sparse+http://127.0.0.1:8788/crates/"']:
+        assert line in out.splitlines()
+    assert out.count("Permission denied") == 2
+    urls = sandbox_file(out)["egress"]
+    assert urls == {name: f"http://127.0.0.1:8788/{name}" for name in ("gateway", "npm", "pypi", "crates", "goproxy", "other")}
+    ready = next(event for event in map(json.loads, events.read_text().splitlines()) if event["event"] == "ready")
+    answered = [check for check in ready["checks"] if check["name"] == "broker-answers"]
+    assert answered == [{"name": "broker-answers", "ok": True, "detail": "its own answer (404)"}]
+
+
+def last_complaint(err):
+    return [line for line in err.splitlines() if "warning" not in line][-1]
+
+
+def test_a_wrong_token_fails_the_start(sandbox):
+    options = [*gateway(sandbox), *configuration(sandbox, relay={"token": "0" * 64})]
+    status, out, err = sandbox.run(*options, command="echo started")
+    assert (status, out) == (CANNOT_START, b"")
+    assert last_complaint(err) == "codev-sandbox: self-test: broker-answers: the broker refuses the token (401)"
+
+
+def test_a_broker_that_is_not_there_fails_the_start(sandbox):
+    options = [*gateway(sandbox), *configuration(sandbox, relay={"transport": ["vsock:2:7"]})]
+    status, out, err = sandbox.run(*options, command="echo started")
+    assert (status, out) == (CANNOT_START, b"")
+    assert last_complaint(err) == "codev-sandbox: self-test: broker-answers: the broker cannot be reached"
