@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 
 #include "common/cleanup.h"
 #include "common/io.h"
@@ -21,7 +22,12 @@
 
 /* The relay's own: one process, and buffers for RELAY_CONNECTIONS_MAX connections with the kernel's share. */
 #define RELAY_PIDS_MAX 8
-#define RELAY_MEMORY_MIB 256
+#define RELAY_MEMORY_MAX (256ll * 1024 * 1024)
+
+/* What the server may never take, even without a limit of its own: files on the tmpfs mounts are memory that no
+ * killed process gives back, and a machine full of them could not even end in order. */
+#define RESERVE_MAX (64ll * 1024 * 1024)
+#define RESERVE_SHARE 8 /* of the machine's memory, where that is less */
 
 /* Makes (or finds) a group below `parent` and opens it. */
 static int group_open(int parent, const char *name, struct failure *why)
@@ -48,14 +54,28 @@ static int group_limit(int group, const char *file, int64_t value, struct failur
     return result < 0 ? failure_errno(why, -result, "set %s to %s", file, text) : 0;
 }
 
-/* 0 stands for no limit. Swap would only make the memory limit mean something else; not every kernel has it. */
-static int group_limit_all(int group, int64_t pids, int64_t memory_mib, struct failure *why)
+/* The machine's memory but for the reserve, or what was asked for when that is less. 0 asks for no limit. */
+static int64_t server_memory(int64_t memory_mib)
+{
+    struct sysinfo machine;
+    int64_t wanted = memory_mib * 1024 * 1024, most = 0;
+
+    if (sysinfo(&machine) == 0) {
+        int64_t total = (int64_t)machine.totalram * machine.mem_unit;
+        int64_t share = total / RESERVE_SHARE;
+        most = total - (share < RESERVE_MAX ? share : RESERVE_MAX);
+    }
+    return wanted > 0 && (wanted < most || most == 0) ? wanted : most;
+}
+
+/* Swap would only make the memory limit mean something else; not every kernel has it. */
+static int group_limit_all(int group, int64_t pids, int64_t memory, struct failure *why)
 {
     int result = group_limit(group, "pids.max", pids, why);
 
     if (result == 0)
-        result = group_limit(group, "memory.max", memory_mib * 1024 * 1024, why);
-    if (result == 0 && memory_mib > 0)
+        result = group_limit(group, "memory.max", memory, why);
+    if (result == 0)
         (void)io_write_file(group, "memory.swap.max", O_WRONLY, 0, "0");
     return result;
 }
@@ -89,9 +109,10 @@ int cgroups_create(struct cgroups *groups, const struct boot_config *config, str
     CLEANUP_FD int relay = group_open(own, "relay", why);
     if (relay < 0)
         return relay;
-    result = group_limit_all(server, config->limit_pids, config->limit_memory_mib, why);
+    result =
+        group_limit_all(server, config->limit_pids, server_memory(config->limit_memory_mib), why);
     if (result == 0)
-        result = group_limit_all(relay, RELAY_PIDS_MAX, RELAY_MEMORY_MIB, why);
+        result = group_limit_all(relay, RELAY_PIDS_MAX, RELAY_MEMORY_MAX, why);
     if (result < 0)
         return result;
     groups->server_fd = fd_steal(&server);

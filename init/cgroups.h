@@ -11,6 +11,8 @@ struct cgroups {
     int server_fd, relay_fd; /* directories, O_PATH | O_CLOEXEC; -1 when absent */
 };
 
+/* Makes both groups. The server's memory is limited even when the configuration asks for no limit: a reserve of an
+ * eighth, at most 64 MiB, is left to the kernel, init and the agent. */
 int cgroups_create(struct cgroups *groups, const struct boot_config *config, struct failure *why);
 
 /* Moves the calling process into a group by its directory. */

@@ -299,6 +299,21 @@ def test_limits(sandbox):
     assert "fork" in lines[5]
 
 
+def test_memory_full_of_files(sandbox):
+    """Files in memory fill what the server may take; the machine goes on and ends in order."""
+    events = sandbox.folder / "events"
+    command = "for d in /dev/shm /tmp /var/tmp ~; do dd if=/dev/zero of=$d/x bs=1M 2>/dev/null; done; echo alive"
+    status, out, _ = sandbox.run("--memory", "256", "--events", events, command=command)
+    assert status == 137 or (status, out) == (0, b"alive\n")
+    assert json.loads(events.read_text().splitlines()[-1])["event"] == "exit"
+
+
+def test_no_limit_leaves_a_reserve(sandbox):
+    command = "cat /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/memory.max; grep MemTotal /proc/meminfo"
+    limit, total = (int(line.split()[-2 if "kB" in line else 0]) for line in output(sandbox, command=command).splitlines())
+    assert total * 1024 - (64 << 20) - 4096 <= limit < total * 1024
+
+
 def test_user_namespaces_when_asked_for(sandbox):
     command = "unshare -U -r id -u 2>&1 || true"
     if "not found" in output(sandbox, command=command):
