@@ -97,6 +97,35 @@ def test_large_answer_to_a_slow_client_in_bounded_memory(tmp_path):
         assert scene.broker.log_lines(1, name="gateway")[0]["bytes_out"] == LARGE
 
 
+def test_pauses_without_end(tmp_path):
+    """Readers about as fast as the writer: the upstream is paused and resumed thousands of times, at every moment of the
+    broker's sending."""
+    def answer(peer, head):
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (LARGE // 4))
+        for _ in range(LARGE // 4 // len(BLOCK)):
+            peer.send(BLOCK)
+
+    def read(client, lengths):
+        length = 0
+        while length < LARGE // 4:
+            length += len(client.read_some(32768))
+        lengths.append(length)
+
+    with Scene(tmp_path, serve_with(answer)) as scene:
+        clients, lengths = [scene.broker.client() for _ in range(6)], []
+        for client in clients:
+            client.request("/gateway/x", read=False)
+            client.read_until(b"\r\n\r\n")
+        threads = [threading.Thread(target=read, args=(client, lengths)) for client in clients]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        assert lengths == [LARGE // 4] * 6
+        for client in clients:
+            client.close()
+
+
 def test_stalled_streams_beside_live_ones(tmp_path):
     """One client that reads nothing, and fifty that do."""
     def answer(peer, head):
