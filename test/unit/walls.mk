@@ -6,7 +6,7 @@ UNIT_TESTS += $(WALLS_UNIT_TESTS)
 $(foreach test,$(WALLS_UNIT_TESTS),$(eval unit_$(test)_SRCS := test/unit/test_$(test).c \
 	$(filter-out init/fixed_heap.c,$(INIT_SRCS)) $(NFT_SRCS) $(COMMON_SRCS)))
 
-# Drops as the server does and executes a program, for test/system/test_walls.py.
+# Drops as the server does and executes a program, for test/system/test_drop.py.
 DROP_DRIVER := $(VARIANT)/test/drop_driver
 host: $(DROP_DRIVER)
 $(DROP_DRIVER): $(patsubst %.c,$(HOST_OBJ)/%.o,test/system/drop_driver.c init/drop.c init/drop_verify.c \
