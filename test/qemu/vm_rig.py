@@ -69,11 +69,11 @@ def descriptor_count(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def resident_kib(pid):
+def resident_kib(pid, what="VmRSS"):
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(what + ":"):
             return int(line.split()[1])
-    raise AssertionError(f"no VmRSS of {pid}")
+    raise AssertionError(f"no {what} of {pid}")
 
 
 # --- a sandbox -------------------------------------------------------------------------------------------------------
@@ -90,7 +90,8 @@ class Sandbox:
         self.console_path = self.folder / "console"
         argv = [SANDBOX, "run", "--arch", ARCH, "--events", self.events_path, "--console", self.console_path]
         argv += ["--mount", f"{GUEST}:/workspace/programs:ro"] if programs else []
-        argv += ["--cwd", "/home/codev", *options, "--"]
+        argv += [] if "--cwd" in options else ["--cwd", "/home/codev"]
+        argv += [*options, "--"]
         argv += ["sh", "-c", command] if isinstance(command, str) else command
         self.argv = [str(item) for item in argv]
         self.process = subprocess.Popen(

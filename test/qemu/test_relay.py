@@ -1,0 +1,147 @@
+"""The relay under load, and when the broker or the agent dies in mid-stream.
+
+What the guest's agent has open is seen in two ways: a root process of the test's own lists its descriptors, and the kernel
+counts all sockets of the guest.
+"""
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+
+import pytest
+
+from vm_rig import (PROBE, TOUR, Gateway, Look, Sandbox, descriptor_count, resident_kib, wait_for)
+
+sys.path.insert(0, str(TOUR))
+from demo_gateway import pattern_hash  # noqa: E402
+
+GIB = 1 << 30
+MIB = 1 << 20
+AGENT_LIMIT = 16 * MIB  # of the agent's group with the kernel's share of 2 connections, while 1 GiB passes
+BROKER_LIMIT_KIB = 32 * 1024
+
+
+@pytest.fixture(scope="module")
+def scene():
+    with tempfile.TemporaryDirectory(prefix="codev-l-", dir="/tmp") as folder, Gateway("--interval-ms", 50) as gateway:
+        os.chmod(folder, 0o755)
+        look = Look(folder)
+        options = [*look.options, *look.root_options, *gateway.options, "--memory", 512]
+        with Sandbox(look.CODEV, options) as sandbox:
+            sandbox.wait_event("ready")
+            sandbox.look, sandbox.gateway = look, gateway
+            yield sandbox
+
+
+def agent_descriptors(look):
+    return len(look.root("ls /proc/$(pidof codev-agent)/fd").split())
+
+
+def sockets_used(look):
+    """All sockets of the guest, as the kernel counts them: exact, whatever their family."""
+    return int(look.root("grep ^sockets: /proc/net/sockstat").split()[2])
+
+
+def both_counts(scene):
+    return (agent_descriptors(scene.look), sockets_used(scene.look), descriptor_count(scene.pid_of("codev-broker")))
+
+
+def counts_return(scene, before, allowance=0):
+    """The counts are as before once the last connections have ended; the broker may keep a few pooled upstream ones."""
+    def settled():
+        agent, sockets, broker = both_counts(scene)
+        return agent <= before[0] and sockets <= before[1] and broker <= before[2] + allowance
+    wait_for(settled, f"the counts {before}", 90)
+
+
+def test_1_gib_each_way_keeps_hash_and_memory(scene):
+    look = scene.look
+    wanted = pattern_hash(GIB)
+    broker = scene.pid_of("codev-broker")
+    look.codev(f"{PROBE} round {16 * MIB} '/gateway/bytes?n={16 * MIB}' /gateway/upload")
+    before = both_counts(scene)
+    told = look.codev(f"{PROBE} round {GIB} '/gateway/bytes?n={GIB}' /gateway/upload", 600)
+    assert json.loads(told) == {"length": GIB, "sha256": wanted}
+    peak = int(look.codev("cat /sys/fs/cgroup/codev/*/relay/memory.peak"))
+    assert peak < AGENT_LIMIT, "the agent's memory does not grow with what passes"
+    assert resident_kib(broker, "VmHWM") < BROKER_LIMIT_KIB
+    counts_return(scene, before, 2)
+
+
+def test_1000_requests_one_after_another(scene):
+    models = f"{PROBE} http GET /gateway/v1/models --sha256"
+    scene.look.codev(models)
+    before = both_counts(scene)
+    told = scene.look.codev(f"n=0; while [ $n -lt 1000 ]; do {models}; n=$((n + 1)); done", 300).splitlines()
+    assert len(told) == 1000 and len(set(told)) == 1 and told[0].startswith("200 ")
+    counts_return(scene, before, 2)
+
+
+def test_200_requests_at_once(scene):
+    stream = f"{PROBE} http GET '/gateway/v1/messages?events=20' --sha256"
+    alone = scene.look.codev(stream)
+    assert alone.startswith("200 ")
+    before, requests = both_counts(scene), scene.gateway.stats()
+    script = f"n=0; while [ $n -lt 200 ]; do {stream} & n=$((n + 1)); done; wait"
+    finish = scene.look.begin("codev", script)
+    wait_for(lambda: descriptor_count(scene.pid_of("codev-broker")) > before[2] + 100, "many at once")
+    told = finish(300).splitlines(keepends=True)
+    assert len(told) == 200 and set(told) == {alone}
+    after = scene.gateway.stats()
+    assert after["streams_finished"] == requests["streams_finished"] + 200
+    counts_return(scene, before, 200)  # libcurl keeps upstream connections for the next requests
+
+
+def test_clients_that_leave_are_cancelled(scene):
+    """100 streams abandoned in the middle: the gateway notices each, and nothing is left."""
+    before, cancelled = both_counts(scene), scene.gateway.stats()["streams_cancelled"]
+    script = f"""
+        n=0; while [ $n -lt 100 ]; do {PROBE} http GET '/gateway/v1/messages?events=10000' >/dev/null 2>&1 & n=$((n + 1)); done
+        usleep 5000000; killall -9 probe; wait 2>/dev/null; echo killed"""
+    assert "killed" in scene.look.codev(script)
+    wait_for(lambda: scene.gateway.stats()["streams_cancelled"] >= cancelled + 100, "100 cancelled streams")
+    counts_return(scene, before, 200)
+
+
+STREAM = f"{PROBE} http GET '/gateway/v1/messages?events=100000'; echo status $?"
+MODELS = f"{PROBE} http GET /gateway/v1/models"
+
+
+def begin_stream(scene):
+    """A long stream that runs: what it has printed so far, and the function that waits for its end."""
+    finish = scene.look.begin("codev", STREAM)
+    answer = scene.look.folder / f"codev.{scene.look.numbers['codev']}.answer"
+    wait_for(lambda: answer.read_text(errors="replace").count("content_block_delta") > 5, "the stream to run")
+    return finish
+
+
+def test_agent_that_dies_breaks_its_streams_and_is_started_again(scene):
+    finish = begin_stream(scene)
+    old = scene.look.agent_pid()
+    other = scene.gateway.stats()["streams_cancelled"]
+    scene.look.root(f"kill -9 {old}")
+    told = finish()
+    assert told.endswith("status 3\n") and "message_stop" not in told, "the end of the stream is visibly none"
+    assert scene.look.codev(MODELS).startswith("HTTP/1.1 200 ")
+    assert scene.look.agent_pid() != old
+    assert any(event["event"] == "warning" and "codev-agent ended (signal 9)" in event["text"] for event in scene.events())
+    wait_for(lambda: scene.gateway.stats()["streams_cancelled"] > other, "the gateway to be told")
+    scene.alive()
+
+
+def test_broker_that_dies_breaks_its_streams_and_then_a_502_says_so(scene):
+    """The last one here: nothing brings a broker back but the app."""
+    finish = begin_stream(scene)
+    agent = scene.look.agent_pid()
+    os.kill(scene.pid_of("codev-broker"), signal.SIGKILL)
+    told = finish()
+    assert told.endswith("status 3\n") and "message_stop" not in told
+    begun = time.monotonic()
+    answer = scene.look.codev(MODELS)
+    assert time.monotonic() - begun < 30
+    assert answer.startswith("HTTP/1.1 502 ") and '"type":"codev_' in answer and "broker" in answer
+    assert scene.look.agent_pid() == agent, "the agent lives on"
+    assert scene.event("broker_exit")
+    scene.alive()
