@@ -1,10 +1,11 @@
-/* A body that comes through the relay and goes back through it at once, so that the host, which hashes faster
- * than an emulated processor, judges both directions by one hash.
+/* Loads on the relay from one process, so that an emulated processor spends its time there and not elsewhere:
+ * a body that comes through and goes back at once (the host judges both directions by one hash), and many requests.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -15,6 +16,7 @@
 #include "qemu-harness/probe/traffic.h"
 
 #define HEAD_MAX 1024
+#define PROCESSES_MAX 1000
 
 struct round {
     int up;
@@ -38,6 +40,11 @@ static void show(void *context, const void *bytes, size_t length)
 static void ignore_head(void *context, const char *head, size_t length)
 {
     (void)context, (void)head, (void)length;
+}
+
+static void ignore_body(void *context, const void *bytes, size_t length)
+{
+    (void)context, (void)bytes, (void)length;
 }
 
 static void send_head(int fd, const char *method, const char *path, uint64_t length)
@@ -95,7 +102,51 @@ static int probe_round(int argc, char **argv)
     return verdict.status == 200 ? PROBE_DONE : PROBE_BROKEN;
 }
 
+/* One GET on a connection of its own; true when the answer is whole and 200. */
+static int request(const char *path)
+{
+    static struct answer answer;
+    static int unbroken;
+    CLEANUP_FD int fd = traffic_connect(RELAY_PORT);
+    memset(&answer, 0, sizeof(answer));
+    answer.on_head = ignore_head;
+    answer.on_body = ignore_body;
+    send_head(fd, "GET", path, 0);
+    return !receive(&answer, fd, &unbroken) && answer.status == 200;
+}
+
+static unsigned requests(unsigned count, const char *path)
+{
+    unsigned right = 0;
+    for (unsigned i = 0; i < count; i++)
+        right += (unsigned)request(path);
+    return right;
+}
+
+/* N requests one after another in each of several processes. */
+static int probe_requests(int argc, char **argv)
+{
+    unsigned count = (unsigned)probe_number(argv[1], 1000000), failed = 0, seen = 0;
+    unsigned processes = argc > 3 ? (unsigned)probe_number(argv[3], PROCESSES_MAX) : 1;
+    int status;
+    for (unsigned i = 0; i < processes; i++) {
+        pid_t child = fork();
+        if (child < 0)
+            probe_die("fork: %s", strerror(errno));
+        if (child == 0)
+            _exit(requests(count, argv[2]) == count ? PROBE_DONE : PROBE_BROKEN);
+    }
+    while (wait(&status) > 0) {
+        seen++;
+        failed += status != 0;
+    }
+    printf("%s: %u of %u processes got every answer\n", probe_words(argc, argv), seen - failed, seen);
+    return failed ? PROBE_BROKEN : PROBE_DONE;
+}
+
 static const struct probe_verb verbs[] = {
+    {"requests", "N PATH [PROCESSES]", "N GETs one after another, in each of several processes", NULL,
+     probe_requests, 2, 3},
     {"round", "BYTES GET-PATH POST-PATH", "a body from one path to another", NULL, probe_round, 3,
      3},
 };
