@@ -24,7 +24,7 @@
 #include "host-broker/trust.h"
 #include "host-broker/upstream_pool.h"
 
-#define UNAUTHENTICATED_MAX 64 /* beyond, no connection is accepted until one of them is through */
+#define UNAUTHENTICATED_MAX 64 /* beyond, the oldest of them makes way for the next */
 #define ACCEPT_PER_WAKE_UP 64
 #define ACCEPT_PAUSE (200 * MILLISECONDS) /* when descriptors have run out */
 #define HEAD_TIMEOUT (30 * SECONDS)       /* of a request, from its first byte */

@@ -75,15 +75,27 @@ int credential_open(struct credential *credential, const char *path, struct fail
     return read_token(credential, why);
 }
 
+/* Says nothing about the file: with a thousand streams the descriptors may have run out for a moment. */
+static bool is_shortage(int result)
+{
+    return result == -EMFILE || result == -ENFILE;
+}
+
 bool credential_refresh(struct credential *credential, bool always, struct failure *why)
 {
     struct stat info;
     if (!always && credential->length > 0 && stat(credential->path, &info) == 0 &&
         is_unchanged(credential, &info))
         return true;
+    size_t length = credential->length;
     credential->length = 0;
-    if (read_token(credential, why) == 0)
+    int result = read_token(credential, why);
+    if (result == 0)
         return true;
+    if (length > 0 && is_shortage(result)) {
+        credential->length = length; /* the file was not opened, so the token at hand is as it was */
+        return true;
+    }
     secret_wipe(credential->token, CREDENTIAL_MEMORY);
     return false;
 }

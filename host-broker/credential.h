@@ -2,6 +2,7 @@
  *
  * The file is looked at with stat(2) before each request, so the app renews a login by writing a file.
  * When it is gone, empty or unreadable there is no login, and every route answers 503 until it is back.
+ * When it cannot be looked at for want of descriptors, the token at hand goes on.
  */
 #ifndef HOST_BROKER_CREDENTIAL_H
 #define HOST_BROKER_CREDENTIAL_H

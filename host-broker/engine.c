@@ -65,9 +65,30 @@ static void refuse_connection(int fd)
     close(fd);
 }
 
+/* Ends the connection that has owed its preface longest. The sandbox says it at once, so strangers who
+ * say nothing make way for each other and never stand in its way. */
+static void make_way(struct broker *broker)
+{
+    struct connection *oldest = NULL;
+    for (unsigned i = 0; i < broker->options.max_connections; i++) {
+        struct connection *connection = &broker->connections[i];
+        if (connection->authenticated || connection->state == CONNECTION_UNUSED ||
+            connection->marked) /* to be settled: what it has sent is not yet looked at */
+            continue;
+        if (oldest == NULL || connection->deadline < oldest->deadline)
+            oldest = connection;
+    }
+    if (oldest != NULL)
+        connection_close(oldest);
+}
+
 static void accept_connections(struct broker *broker, struct listener *listener)
 {
-    for (int i = 0; i < ACCEPT_PER_WAKE_UP && broker->unauthenticated < UNAUTHENTICATED_MAX; i++) {
+    for (int i = 0; i < ACCEPT_PER_WAKE_UP; i++) {
+        if (broker->unauthenticated >= UNAUTHENTICATED_MAX) {
+            make_way(broker); /* its place is free in the next wake-up */
+            return;
+        }
         int fd = listener_accept(listener);
         if (fd == -EPERM)
             continue; /* not our peer */
@@ -85,12 +106,12 @@ static void accept_connections(struct broker *broker, struct listener *listener)
     }
 }
 
-/* While too many strangers are connected, or descriptors have run out, the rest waits in the backlog. */
+/* While descriptors have run out, clients wait in the backlog. */
 static void arm_listeners(struct broker *broker)
 {
     if (broker->accept_again <= broker->loop.now)
         broker->accept_again = NEVER;
-    bool wanted = broker->accept_again == NEVER && broker->unauthenticated < UNAUTHENTICATED_MAX;
+    bool wanted = broker->accept_again == NEVER;
     for (size_t i = 0; i < broker->listener_count; i++) {
         struct listener *listener = &broker->listeners[i];
         struct event_ref ref = {.source = EVENT_LISTENER, .index = (uint32_t)i};

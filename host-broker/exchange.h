@@ -25,7 +25,7 @@
 #include "host-broker/response_head.h"
 #include "host-broker/route.h"
 
-#define EXCHANGE_CURL_BUFFER (32 * 1024L) /* libcurl's own, per direction */
+#define EXCHANGE_CURL_BUFFER (16 * 1024L) /* libcurl's own, per direction: a record of TLS */
 
 /* What a callback found and could only report by failing the transfer. */
 enum exchange_fault {

@@ -93,7 +93,7 @@ def test_silence_is_ended_after_five_seconds(broker):
 
 
 def test_strangers_do_not_starve_the_sandbox(broker):
-    """64 connections that say nothing: the next waits for one of them to time out, and is then served."""
+    """64 connections that say nothing, and more: the oldest makes way for the next, which is served."""
     strangers = [broker.client(b"") for _ in range(70)]
     try:
         assert broker.get("/gateway/x").status == 200
