@@ -10,8 +10,8 @@ STAGES = ["base", "config", "clock", "hostname", "account", "mounts", "network",
           "self-test", "server"]
 
 
-# A witness begins its work once the server has come to its `sleep`.
-SERVER_SLEEPS = "until pidof sleep >/dev/null; do usleep 20000; done"
+# A witness begins its work once the server has come to its `sleep`; before, /dev is being made and not to be touched.
+SERVER_SLEEPS = "until pidof sleep; do usleep 20000; done"
 
 
 # --- the start -------------------------------------------------------------------------------------------------------
