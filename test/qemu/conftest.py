@@ -17,7 +17,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("CODEV_BUILD", TOP / "build"))
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", BUILD / "bin"))
 ARCH = os.environ.get("CODEV_ARCH", os.uname().machine)
-PATIENCE = 120  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
 
 
 class Bench:
@@ -30,6 +30,7 @@ class Bench:
         self.runtime = self.folder / "runtime"
         self.runtime.mkdir(mode=0o700)
         self.started = []
+        self.forked = []  # process ids that a test has not waited for yet
 
     def work(self, name="work"):
         """A folder that codev can write: owned by a user that is not root."""
@@ -84,6 +85,9 @@ class Bench:
         assert self.left_over() == ([], [])
 
     def close(self):
+        for pid in self.forked:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
         for process in self.started:
             if process.poll() is None:
                 process.terminate()
