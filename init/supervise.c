@@ -7,7 +7,7 @@
  *
  * The end of the server (design, section 4): its leader's end begins the draining. Others of its group
  * that still hold its output get DRAIN_LIMIT, then they are killed. A host that is slow to take output
- * extends the draining, since nothing may be lost, unless the end was asked for (`hurry`).
+ * extends the draining where nothing may be lost (`pipe`, `tty`), unless the end was asked for (`hurry`).
  */
 #include "init/supervise.h"
 
@@ -60,7 +60,8 @@ static void set_phase(struct sandbox *sandbox, enum phase phase, int64_t timer)
 
 static void kill_server(struct sandbox *sandbox, int64_t now)
 {
-    (void)cgroup_kill(sandbox->cgroups.server_fd);
+    if (cgroup_kill(sandbox->cgroups.server_fd) < 0)
+        (void)server_signal(&sandbox->server, &sandbox->io, SIGKILL);
     set_phase(sandbox, PHASE_KILLED, now + DRAIN_LIMIT);
 }
 
@@ -110,9 +111,10 @@ static void check_drain(struct sandbox *sandbox, int64_t now)
 static void expire_phase(struct sandbox *sandbox, int64_t now)
 {
     const bool draining = sandbox->phase == PHASE_DRAINING || sandbox->phase == PHASE_KILLED;
+    const bool lossless =
+        sandbox->io.mode != STDIO_LOG && !sandbox->hurry && !sandbox->control.ended;
 
-    if (draining && !sandbox->hurry && !sandbox->control.ended &&
-        server_io_waits_for_host(&sandbox->io, &sandbox->control)) {
+    if (draining && lossless && server_io_waits_for_host(&sandbox->io, &sandbox->control)) {
         sandbox->timers[TIMER_PHASE] = now + DRAIN_LIMIT;
     } else if (sandbox->phase == PHASE_KILLED) {
         if (!sandbox->server.ended)
