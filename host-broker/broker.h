@@ -24,7 +24,8 @@
 #include "host-broker/trust.h"
 #include "host-broker/upstream_pool.h"
 
-#define UNAUTHENTICATED_MAX 64 /* beyond, the oldest of them makes way for the next */
+#define UNAUTHENTICATED_MAX 64              /* beyond, the oldest of them makes way for the next */
+#define STRANGER_GRACE (250 * MILLISECONDS) /* but not younger than this: the next one waits */
 #define ACCEPT_PER_WAKE_UP 64
 #define ACCEPT_PAUSE (200 * MILLISECONDS) /* when descriptors have run out */
 #define HEAD_TIMEOUT (30 * SECONDS)       /* of a request, from its first byte */
@@ -64,6 +65,7 @@ struct broker {
 
     int64_t next_deadline; /* no connection has an earlier one */
     int64_t accept_again;  /* NEVER unless accepting is paused */
+    int64_t crowded_until; /* while all places for strangers are taken: when the first may go */
     int64_t drain_until;   /* NEVER until SIGTERM */
     bool ended;
 };

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/preface.h"
 #include "host-broker/connection.h"
 #include "host-broker/exchange.h"
 #include "host-broker/process.h"
@@ -65,6 +66,16 @@ static void refuse_connection(int fd)
     close(fd);
 }
 
+/* When this one without the token may be closed for the sake of another: at once when it was refused
+ * already, else when it has had time to say its preface. A relay that opens two hundred connections at
+ * once says its prefaces a moment later. */
+static int64_t may_go_at(const struct connection *connection)
+{
+    if (connection->state != CONNECTION_PREFACE)
+        return 0;
+    return connection->deadline - PREFACE_TIMEOUT_MS * MILLISECONDS + STRANGER_GRACE;
+}
+
 /* Ends the connection that has owed its preface longest. The sandbox says it at once, so strangers who
  * say nothing make way for each other and never stand in its way. */
 static void make_way(struct broker *broker)
@@ -75,11 +86,21 @@ static void make_way(struct broker *broker)
         if (connection->authenticated || connection->state == CONNECTION_UNUSED ||
             connection->marked) /* to be settled: what it has sent is not yet looked at */
             continue;
-        if (oldest == NULL || connection->deadline < oldest->deadline)
+        if (oldest == NULL || may_go_at(connection) < may_go_at(oldest))
             oldest = connection;
     }
-    if (oldest != NULL)
+    if (oldest == NULL)
+        return;
+    broker->crowded_until = may_go_at(oldest);
+    if (broker->crowded_until <= broker->loop.now)
         connection_close(oldest);
+}
+
+/* True while all places for strangers are taken by ones that have just come. */
+static bool is_crowded(const struct broker *broker)
+{
+    return broker->unauthenticated >= UNAUTHENTICATED_MAX &&
+           broker->crowded_until > broker->loop.now;
 }
 
 static void accept_connections(struct broker *broker, struct listener *listener)
@@ -106,12 +127,12 @@ static void accept_connections(struct broker *broker, struct listener *listener)
     }
 }
 
-/* While descriptors have run out, clients wait in the backlog. */
+/* While descriptors have run out, or it is crowded, clients wait in the backlog. */
 static void arm_listeners(struct broker *broker)
 {
     if (broker->accept_again <= broker->loop.now)
         broker->accept_again = NEVER;
-    bool wanted = broker->accept_again == NEVER;
+    bool wanted = broker->accept_again == NEVER && !is_crowded(broker);
     for (size_t i = 0; i < broker->listener_count; i++) {
         struct listener *listener = &broker->listeners[i];
         struct event_ref ref = {.source = EVENT_LISTENER, .index = (uint32_t)i};
@@ -240,6 +261,8 @@ static int64_t next_wake_up(struct broker *broker)
     int64_t deadline = access_log_flush(&broker->log, broker->loop.now);
     deadline = earlier(deadline, broker->next_deadline);
     deadline = earlier(deadline, broker->accept_again);
+    if (is_crowded(broker))
+        deadline = earlier(deadline, broker->crowded_until);
     deadline = earlier(deadline, broker->drain_until);
     for (unsigned i = 0; i < ROUTE_KIND_COUNT; i++)
         deadline = earlier(deadline, broker->pools[i].deadline);

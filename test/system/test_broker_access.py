@@ -102,6 +102,21 @@ def test_strangers_do_not_starve_the_sandbox(broker):
             stranger.close()
 
 
+def test_a_burst_whose_prefaces_come_a_moment_later(tmp_path):
+    """Two hundred connections wait before any of them says a word, as when a busy relay opens them: none is closed."""
+    with Broker(tmp_path) as broker:
+        broker.signal(signal.SIGSTOP)
+        clients = [broker.client(b"") for _ in range(200)]
+        broker.signal(signal.SIGCONT)
+        time.sleep(0.05)  # 64 are accepted, the rest is not
+        for client in clients:
+            client.send(broker.preface)
+        for client in clients:
+            assert client.request("/nope").status == 404
+        for client in clients:
+            client.close()
+
+
 def test_token_is_never_forwarded(broker):
     response = broker.get("/gateway/x", fields=[f"X-Other: 1"])
     assert broker.token not in response.body.decode()
