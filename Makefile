@@ -46,8 +46,8 @@ say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 -include qemu-harness/sources.mk qemu-harness/probe/sources.mk
 include $(sort $(wildcard test/unit/*.mk test/fuzz/*.mk))
 
-BROKER_LIBS ?= -lcurl
-UNIT_LIBS ?= -lcmocka -lcurl
+BROKER_LIBS ?= -lcurl -lproxy
+UNIT_LIBS ?= -lcmocka -lcurl -lproxy
 
 # --- flags -----------------------------------------------------------------------------------------------------------
 

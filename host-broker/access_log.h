@@ -15,6 +15,7 @@
 
 #include "common/failure.h"
 #include "host-broker/line_sink.h"
+#include "host-broker/proxy_list.h"
 #include "host-broker/slice.h"
 
 #define ACCESS_LOG_FILE_MAX (16 * 1024 * 1024) /* then FILE becomes FILE.1 */
@@ -41,8 +42,9 @@ struct log_record {
     char path[ACCESS_LOG_PATH_MAX + 1];     /* without query */
     int status;                             /* 0: none was sent */
     uint64_t bytes_in, bytes_out;           /* content from and to the client */
-    const char *proxy; /* "" when no upstream was asked, else "direct" or the proxy */
-    const char *error; /* type of the broker's own answer, or NULL */
+    char proxy
+        [PROXY_LABEL_MAX]; /* "" when no upstream was asked; direct, pac-unavailable, a proxy */
+    const char *error;     /* type of the broker's own answer, or NULL */
     enum request_end end;
 };
 

@@ -20,6 +20,7 @@
 #include "host-broker/header_policy.h"
 #include "host-broker/listener.h"
 #include "host-broker/options.h"
+#include "host-broker/proxy_table.h"
 #include "host-broker/rules.h"
 #include "host-broker/trust.h"
 #include "host-broker/upstream_pool.h"
@@ -43,9 +44,10 @@ struct broker {
     struct broker_options options;
     struct rules rules;
     struct credential credential;
-    bool logged_in;          /* as last reported */
-    const char *proxy_label; /* for the log: without its password */
+    bool logged_in; /* as last reported */
     struct trust trust;
+    struct proxy_table proxies;
+    bool proxy_trouble; /* as last reported */
     struct access_log log;
     char token[SECRET_HEX_LENGTH + 1];
 

@@ -49,6 +49,8 @@ int engine_open(struct broker *broker, struct failure *why)
         result = open_connections(broker, why);
     if (result == 0)
         result = exchange_open_table(broker, why);
+    if (result == 0 && proxy_table_watch(&broker->proxies, &broker->loop) < 0)
+        result = failure_set(why, ENOMEM, "watch the resolver of proxies");
     for (unsigned i = 0; i < ROUTE_KIND_COUNT && result == 0; i++)
         result = upstream_pool_open(&broker->pools[i], &broker->loop, i, why);
     return result;
@@ -175,6 +177,7 @@ static void reload(struct broker *broker)
         broker_warn(broker, "%s", why.text);
     else if (warning.text[0] != '\0')
         broker_warn(broker, "%s", warning.text);
+    proxy_table_forget_all(&broker->proxies);
 }
 
 static void take_signal(struct broker *broker)
@@ -202,6 +205,9 @@ static void handle(struct broker *broker, const struct epoll_event *event)
         break;
     case EVENT_UPSTREAM:
         upstream_pool_ready(&broker->pools[ref.pool], (int)ref.index, event->events);
+        break;
+    case EVENT_RESOLVER:
+        exchange_hear_proxies(broker);
         break;
     case EVENT_SIGNAL:
         take_signal(broker);
@@ -264,6 +270,7 @@ static int64_t next_wake_up(struct broker *broker)
     if (is_crowded(broker))
         deadline = earlier(deadline, broker->crowded_until);
     deadline = earlier(deadline, broker->drain_until);
+    deadline = earlier(deadline, broker->proxies.deadline);
     for (unsigned i = 0; i < ROUTE_KIND_COUNT; i++)
         deadline = earlier(deadline, broker->pools[i].deadline);
     return deadline;
@@ -283,6 +290,8 @@ void engine_run(struct broker *broker)
         for (int i = 0; i < count; i++)
             handle(broker, &broker->loop.ready[i]);
         finish_exchanges(broker);
+        if (broker->proxies.deadline <= broker->loop.now)
+            exchange_hear_proxies(broker);
         expire_connections(broker);
         settle_marked(broker);
     }

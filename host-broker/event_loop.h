@@ -21,6 +21,7 @@ enum event_source {
     EVENT_LISTENER,   /* index: which listener */
     EVENT_CONNECTION, /* index: place in the table of connections */
     EVENT_UPSTREAM,   /* index: libcurl's socket; pool: which upstream pool it belongs to */
+    EVENT_RESOLVER,   /* the process that knows proxies */
     EVENT_SIGNAL,
     EVENT_INPUT, /* standard input: the app */
     EVENT_SOURCE_COUNT

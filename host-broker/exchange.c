@@ -76,13 +76,15 @@ int exchange_start(struct connection *connection, const struct route *route,
     exchange->minor_version = head->minor_version;
     exchange->keep_alive = head->keep_alive;
     int result = exchange_set_request(exchange, route, head);
-    if (result == 0 && curl_multi_add_handle(exchange->pool->multi, exchange->easy) != CURLM_OK)
-        result = -ENOMEM;
     if (result < 0) {
         release(exchange);
         return refuse_start(refusal, result, route);
     }
-    connection->record.proxy = exchange->proxied ? broker->proxy_label : "direct";
+    result = exchange_begin(exchange, refusal);
+    if (result < 0) {
+        release(exchange);
+        return result;
+    }
     connection->record.end = REQUEST_CANCELLED; /* until it has an end of its own */
     return 0;
 }
@@ -92,15 +94,55 @@ bool exchange_body_is_done(const struct exchange *exchange)
     return body_decoder_done(&exchange->body);
 }
 
+static bool is_tls(CURLcode result)
+{
+    switch ((int)result) {
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Before an https proxy has let us through, TLS is with it. */
+static bool is_proxys_tls(const struct exchange *exchange, long connect_status)
+{
+    return exchange->way.list.proxies[exchange->way_index].kind == PROXY_HTTPS &&
+           (exchange->forwarded || connect_status == 0);
+}
+
+static bool is_socks_login(const struct exchange *exchange)
+{
+    long error = 0;
+    curl_easy_getinfo(exchange->easy, CURLINFO_PROXY_ERROR, &error);
+    return error == CURLPX_NO_AUTH || error == CURLPX_USER_REJECTED || error == CURLPX_GSSAPI ||
+           error == CURLPX_REQUEST_FAILED;
+}
+
+static bool has_connected(const struct exchange *exchange)
+{
+    curl_off_t time = 0;
+    curl_easy_getinfo(exchange->easy, CURLINFO_CONNECT_TIME_T, &time);
+    return time > 0;
+}
+
 /* libcurl's results in the table's terms. What is not here is a connection that broke. */
 static enum broker_error error_of(const struct exchange *exchange, CURLcode result)
 {
     long connect_status = 0;
     curl_easy_getinfo(exchange->easy, CURLINFO_HTTP_CONNECTCODE, &connect_status);
-    if (connect_status == 407)
+    if (connect_status == 407 || exchange->proxy_login || is_socks_login(exchange))
         return BROKER_ERROR_PROXY_AUTHENTICATION;
-    if (connect_status >= 300)
+    if (connect_status >= 300 || (is_tls(result) && is_proxys_tls(exchange, connect_status)))
         return BROKER_ERROR_PROXY;
+    if (is_tls(result))
+        return BROKER_ERROR_UPSTREAM_TLS;
     switch ((int)result) {
     case CURLE_COULDNT_RESOLVE_HOST:
         return BROKER_ERROR_UPSTREAM_NAME;
@@ -110,15 +152,8 @@ static enum broker_error error_of(const struct exchange *exchange, CURLcode resu
     case CURLE_PROXY:
         return BROKER_ERROR_PROXY;
     case CURLE_OPERATION_TIMEDOUT:
-        return BROKER_ERROR_UPSTREAM_TIMEOUT;
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER:
-    case CURLE_SSL_ISSUER_ERROR:
-    case CURLE_SSL_INVALIDCERTSTATUS:
-        return BROKER_ERROR_UPSTREAM_TLS;
+        return exchange->proxied && !has_connected(exchange) ? BROKER_ERROR_PROXY
+                                                             : BROKER_ERROR_UPSTREAM_TIMEOUT;
     case CURLE_OUT_OF_MEMORY:
         return BROKER_ERROR_INTERNAL;
     default:
@@ -131,8 +166,12 @@ static void explain(struct refusal *refusal, const struct exchange *exchange, CU
 {
     refusal->error = error_of(exchange, result);
     const char *words = exchange->error_text[0] ? exchange->error_text : curl_easy_strerror(result);
-    snprintf(refusal->text, sizeof(refusal->text), "%s: %s",
-             broker_error_kinds[refusal->error].message, words);
+    char label[PROXY_LABEL_MAX] = "";
+    if (exchange->proxied)
+        proxy_format_label(&exchange->way.list.proxies[exchange->way_index], label);
+    snprintf(refusal->text, sizeof(refusal->text), "%s%s%s: %s",
+             broker_error_kinds[refusal->error].message, label[0] != '\0' ? ", by proxy " : "",
+             label, words);
     refusal->message = refusal->text;
 }
 
@@ -181,7 +220,7 @@ static void complete(struct exchange *exchange)
 }
 
 /* No answer, or part of one. */
-static void fail(struct exchange *exchange, const struct refusal *refusal)
+void exchange_fail(struct exchange *exchange, const struct refusal *refusal)
 {
     struct connection *connection = exchange->connection;
     bool began = exchange->phase == EXCHANGE_IN_BODY;
@@ -214,6 +253,8 @@ static void end(struct exchange *exchange, CURLcode result)
 {
     if (exchange->fault == EXCHANGE_STALE && ask_again(exchange))
         return;
+    if (exchange_try_next(exchange, result))
+        return;
     bool whole = exchange->phase == EXCHANGE_IN_BODY &&
                  (exchange->framing != RESPONSE_LENGTH || exchange->left == 0);
     if (result == CURLE_OK && whole && exchange->fault == EXCHANGE_SOUND) {
@@ -222,7 +263,7 @@ static void end(struct exchange *exchange, CURLcode result)
     }
     struct refusal refusal = {0};
     explain_end(&refusal, exchange, result == CURLE_OK ? CURLE_PARTIAL_FILE : result);
-    fail(exchange, &refusal);
+    exchange_fail(exchange, &refusal);
 }
 
 bool exchange_resume(struct exchange *exchange)
@@ -265,7 +306,7 @@ void exchange_expire(struct exchange *exchange)
         .rule = exchange->name,
     };
     curl_multi_remove_handle(exchange->pool->multi, exchange->easy);
-    fail(exchange, &refusal);
+    exchange_fail(exchange, &refusal);
 }
 
 void exchange_cancel(struct exchange *exchange)

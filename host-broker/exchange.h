@@ -54,11 +54,20 @@ struct exchange {
     const struct upstream_url *origin;
     const struct rule *rule;
     const char *name;
+    char *url;
     size_t origin_length; /* of the URL's part before the path */
     struct curl_slist *fields;
     char *secret; /* the line among `fields` that holds the credential */
     char error_text[CURL_ERROR_SIZE];
-    bool proxied;
+
+    /* the way there (exchange_proxy.c) */
+    struct proxy_way way;
+    size_t way_index; /* the one that is tried */
+    bool waiting;     /* for the resolver: libcurl does not have the handle */
+    bool proxied;     /* the present way is a proxy */
+    bool forwarded;   /* an HTTP proxy reads the request itself: no tunnel */
+    bool negotiates;  /* the proxy refused the password and offers Negotiate */
+    bool proxy_login; /* the proxy answered 407 to a forwarded request */
 
     /* the request */
     struct body_decoder body;
@@ -100,10 +109,23 @@ void exchange_finished(CURL *easy, CURLcode result);
 /* Ends it for an idle time that has run out: 504, 408 when the client owes the body, or a break. */
 void exchange_expire(struct exchange *exchange);
 
+/* Refuses an exchange that libcurl does not have, or breaks its answer off. */
+void exchange_fail(struct exchange *exchange, const struct refusal *refusal);
+
+/* The resolver has answered: exchanges that wait for it go on. */
+void exchange_hear_proxies(struct broker *broker);
+
 /* Ends it for a client that has left. The connection is told nothing. */
 void exchange_cancel(struct exchange *exchange);
 
-/* For exchange.c: exchange_request.c and exchange_response.c. */
+/* For exchange.c: exchange_proxy.c, exchange_request.c and exchange_response.c. */
+
+/* Finds the way and gives the handle to libcurl, or waits for the resolver. 0, -ENOMEM or -EHOSTUNREACH and
+ * *refusal. */
+int exchange_begin(struct exchange *exchange, struct refusal *refusal);
+
+/* After a transfer failed: true when it was started anew on another way. */
+bool exchange_try_next(struct exchange *exchange, CURLcode result);
 
 /* Sets up the handle. 0, -ENOMEM, -EMSGSIZE when method or target are too long to pass on, or -EINVAL for
  * HEAD with a body. */

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/secret.h"
@@ -133,7 +134,7 @@ static int add_fields(struct exchange *exchange, const struct broker *broker,
     return result;
 }
 
-static int set_url(struct exchange *exchange, const struct route *route, const char *proxy)
+static int set_url(struct exchange *exchange, const struct route *route)
 {
     static char url[URL_SIZE];
     int origin = upstream_url_origin(route->url, url, sizeof(url));
@@ -142,11 +143,10 @@ static int set_url(struct exchange *exchange, const struct route *route, const c
     exchange->origin_length = (size_t)origin;
     if (target_join(url + origin, sizeof(url) - (size_t)origin, route->url, &route->target) < 0)
         return -EMSGSIZE;
-    CURLcode code = curl_easy_setopt(exchange->easy, CURLOPT_URL, url);
-    /* What was checked is what is sent; a plain request to a proxy names the whole URL instead. */
-    if (code == CURLE_OK && (*proxy == '\0' || route->url->https))
-        code = curl_easy_setopt(exchange->easy, CURLOPT_REQUEST_TARGET, url + origin);
-    return code == CURLE_OK ? 0 : -ENOMEM;
+    exchange->url = strdup(url);
+    if (exchange->url == NULL)
+        return -ENOMEM;
+    return curl_easy_setopt(exchange->easy, CURLOPT_URL, url) == CURLE_OK ? 0 : -ENOMEM;
 }
 
 static bool wants_length(const char *method)
@@ -209,7 +209,7 @@ static void set_callbacks(struct exchange *exchange)
     curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, exchange->pool);
 }
 
-static void set_transport(struct exchange *exchange, const struct broker *broker, const char *proxy)
+static void set_transport(struct exchange *exchange, const struct broker *broker)
 {
     CURL *easy = exchange->easy;
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -218,12 +218,8 @@ static void set_transport(struct exchange *exchange, const struct broker *broker
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    /* both, always: else libcurl looks into the environment */
-    curl_easy_setopt(easy, CURLOPT_PROXY, proxy);
-    curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
     curl_easy_setopt(easy, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
     curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 10L);
@@ -241,13 +237,10 @@ int exchange_set_request(struct exchange *exchange, const struct route *route,
                          const struct request_head *head)
 {
     const struct broker *broker = exchange->connection->broker;
-    const char *proxy = upstream_url_is_loopback(route->url) ? "" : broker->options.proxy;
-    exchange->proxied = *proxy != '\0';
-    exchange->error_text[0] = '\0';
     curl_easy_reset(exchange->easy);
     set_callbacks(exchange);
-    set_transport(exchange, broker, proxy);
-    int result = set_url(exchange, route, proxy);
+    set_transport(exchange, broker);
+    int result = set_url(exchange, route);
     if (result == 0)
         result = set_method_and_body(exchange, head);
     if (result == 0)
@@ -264,4 +257,6 @@ void exchange_drop_request(struct exchange *exchange)
     exchange->secret = NULL;
     curl_slist_free_all(exchange->fields);
     exchange->fields = NULL;
+    free(exchange->url);
+    exchange->url = NULL;
 }

@@ -192,7 +192,9 @@ static int take_line(struct exchange *exchange, const char *line, size_t length)
         buffer_append(&exchange->lines, line, length);
         return 0;
     }
-    if (exchange->status >= 200)
+    /* a proxy's demand for a login is between it and the broker */
+    exchange->proxy_login = exchange->forwarded && exchange->status == 407;
+    if (exchange->status >= 200 && !exchange->proxy_login)
         return pass_head(exchange);
     exchange->phase = EXCHANGE_AWAITING; /* 1xx are between the broker and the upstream */
     buffer_consume(&exchange->lines, buffer_length(&exchange->lines));
@@ -233,7 +235,8 @@ size_t exchange_on_content(char *content, size_t size, size_t count, void *user)
     struct exchange *exchange = user;
     struct connection *connection = exchange->connection;
     size_t length = size * count, passed = length;
-    if (length == 0 || exchange->framing == RESPONSE_EMPTY || exchange->framing == RESPONSE_HEADERS)
+    if (length == 0 || exchange->phase != EXCHANGE_IN_BODY || exchange->framing == RESPONSE_EMPTY ||
+        exchange->framing == RESPONSE_HEADERS)
         return length;
     if (!exchange_has_room(exchange))
         connection_send(connection);

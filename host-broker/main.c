@@ -21,7 +21,7 @@
 #define READY_LINE_MAX (64 * 1024)
 #define PATH_MAX_BYTES 4096
 
-static struct broker broker; /* large: the table of rules */
+static struct broker broker; /* large: tables of rules and ways */
 
 /* Before anything can be told to an app: standard error only. */
 static void notice(const char *kind, const char *text)
@@ -45,6 +45,12 @@ static int read_rules(struct failure *why)
          result == 0 && rules_warning(&broker.rules, &cursor, warning, sizeof(warning));)
         notice("warning: ", warning);
     return result;
+}
+
+/* Before there is a secret in this process. */
+static int start_resolver(struct failure *why)
+{
+    return broker.options.check ? 0 : proxy_table_open(&broker.proxies, &broker.options, why);
 }
 
 static int read_credential(struct failure *why)
@@ -96,8 +102,6 @@ static int open_log(struct failure *why)
 
 static int start_engine(struct failure *why)
 {
-    const char *proxy = broker.options.proxy, *password_end = strrchr(proxy, '@');
-    broker.proxy_label = password_end != NULL ? password_end + 1 : proxy;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return failure_set(why, ENOMEM, "start libcurl");
     return engine_open(&broker, why);
@@ -158,6 +162,7 @@ static const struct step {
     enum broker_exit status; /* when it fails */
 } steps[] = {
     {read_rules, BROKER_EXIT_CONFIGURATION},
+    {start_resolver, BROKER_EXIT_INTERNAL},
     {read_credential, BROKER_EXIT_CREDENTIAL},
     {read_trust, BROKER_EXIT_CONFIGURATION},
     {tell_notices, BROKER_EXIT_OK},
@@ -171,6 +176,7 @@ static const struct step {
 
 static void clean_up(void)
 {
+    proxy_table_close(&broker.proxies);
     engine_close(&broker);
     access_log_close(&broker.log);
     credential_close(&broker.credential);
@@ -201,7 +207,10 @@ static int read_options(int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct failure why;
+    if (argc > 1 && strcmp(argv[1], PAC_RESOLVER_ARGUMENT) == 0)
+        return pac_resolver_main(argc, argv);
     process_harden();
+    broker.proxies.resolver.fd = -1;
     int status = read_options(argc, argv);
     if (status >= 0)
         return status;
@@ -209,6 +218,7 @@ int main(int argc, char **argv)
         if (steps[i].run(&why) < 0) {
             notice("", why.text);
             credential_close(&broker.credential);
+            proxy_table_close(&broker.proxies);
             for (size_t j = 0; j < broker.listener_count; j++)
                 listener_close(&broker.listeners[j]);
             return steps[i].status;

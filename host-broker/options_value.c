@@ -143,27 +143,68 @@ int options_set_ca_file(struct broker_options *options, const char *value, struc
     return result;
 }
 
-int options_set_proxy(struct broker_options *options, const char *value, struct failure *why)
+static int set_proxy_script(struct broker_options *options, const char *url, struct failure *why)
 {
-    static const char *const schemes[] = {"http://",    "https://",  "socks4://",
-                                          "socks4a://", "socks5://", "socks5h://"};
-    options->proxy = "";
-    if (strcmp(value, "none") == 0)
-        return 0;
-    if (strcmp(value, "system") == 0 || strncmp(value, "pac+", 4) == 0)
-        return failure_set(why, EINVAL,
-                           "system settings and PAC scripts are not supported by this version: "
-                           "none, or the proxy's URL");
+    static const char *const schemes[] = {"http://", "https://", "file:///"};
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
         size_t length = strlen(schemes[i]);
-        if (strncasecmp(value, schemes[i], length) == 0 && value[length] != '\0') {
-            options->proxy = value;
-            return 0;
+        if (strncasecmp(url, schemes[i], length) == 0 && url[length] != '\0') {
+            options->proxy_mode = PROXY_MODE_SCRIPT;
+            options->proxy_script = url;
+            return strlen(url) <= PROXY_SCRIPT_URL_MAX
+                       ? 0
+                       : failure_set(why, EINVAL, "the PAC script's URL is too long");
         }
     }
     return failure_set(why, EINVAL,
-                       "neither none nor a URL with http, https, socks4, socks4a, socks5 or "
-                       "socks5h"); /* not quoted: it may hold a password */
+                       "the PAC script's URL begins with none of http://, https://, "
+                       "file:///");
+}
+
+/* The value is never quoted: it may hold a password. */
+int options_set_proxy(struct broker_options *options, const char *value, struct failure *why)
+{
+    static const char script[] = "pac+";
+    if (strcmp(value, "system") == 0) {
+        options->proxy_mode = PROXY_MODE_SYSTEM;
+        return 0;
+    }
+    if (strcmp(value, "none") == 0) {
+        options->proxy_mode = PROXY_MODE_NONE;
+        return 0;
+    }
+    if (strncmp(value, script, sizeof(script) - 1) == 0)
+        return set_proxy_script(options, value + sizeof(script) - 1, why);
+    options->proxy_mode = PROXY_MODE_URL;
+    options->proxies.count = 0;
+    int result = proxy_list_add_url(&options->proxies, value, why);
+    if (result == 0 && options->proxies.proxies[0].kind == PROXY_DIRECT)
+        return failure_set(why, EINVAL, "direct:// is no proxy: say none");
+    return result;
+}
+
+int options_set_pac_mandatory(struct broker_options *options, const char *value,
+                              struct failure *why)
+{
+    (void)value;
+    (void)why;
+    options->pac_mandatory = true;
+    return 0;
+}
+
+int options_set_proxy_auth_host(struct broker_options *options, const char *value,
+                                struct failure *why)
+{
+    if (options->proxy_auth_host_count == OPTIONS_PROXY_AUTH_HOSTS_MAX)
+        return failure_set(why, EINVAL, "given more than %d times", OPTIONS_PROXY_AUTH_HOSTS_MAX);
+    struct upstream_url url = {0};
+    int result = upstream_url_parse_authority(&url, slice_of(value), why);
+    if (result < 0)
+        return result;
+    if (url.port != 0 || url.ipv6)
+        return failure_set(why, EINVAL, "'%.100s': a host's name without a port", value);
+    options->proxy_auth_hosts[options->proxy_auth_host_count++] = value;
+    return 0;
 }
 
 int options_set_max_requests(struct broker_options *options, const char *value, struct failure *why)

@@ -18,6 +18,10 @@ int options_set_app_data(struct broker_options *options, const char *value, stru
 int options_set_guest_url(struct broker_options *options, const char *value, struct failure *why);
 int options_set_ca_file(struct broker_options *options, const char *value, struct failure *why);
 int options_set_proxy(struct broker_options *options, const char *value, struct failure *why);
+int options_set_pac_mandatory(struct broker_options *options, const char *value,
+                              struct failure *why);
+int options_set_proxy_auth_host(struct broker_options *options, const char *value,
+                                struct failure *why);
 int options_set_max_requests(struct broker_options *options, const char *value,
                              struct failure *why);
 int options_set_max_connections(struct broker_options *options, const char *value,

@@ -6,8 +6,12 @@ BROKER_PARSER_SRCS := \
 	host-broker/field.c \
 	host-broker/header_policy.c \
 	host-broker/location.c \
+	host-broker/no_proxy.c \
 	host-broker/options.c \
 	host-broker/options_value.c \
+	host-broker/pac_script.c \
+	host-broker/proxy_list.c \
+	host-broker/proxy_settings.c \
 	host-broker/request_head.c \
 	host-broker/request_scan.c \
 	host-broker/response_head.c \
@@ -29,11 +33,18 @@ BROKER_SRCS += \
 	host-broker/engine.c \
 	host-broker/event_loop.c \
 	host-broker/exchange.c \
+	host-broker/exchange_proxy.c \
 	host-broker/exchange_request.c \
 	host-broker/exchange_response.c \
 	host-broker/line_sink.c \
 	host-broker/listener_linux.c \
+	host-broker/pac_fetch.c \
+	host-broker/pac_filter_linux.c \
+	host-broker/pac_resolver_linux.c \
+	host-broker/pac_worker.c \
 	host-broker/process_linux.c \
+	host-broker/proxy_table.c \
+	host-broker/resolver_linux.c \
 	host-broker/route.c \
 	host-broker/trust.c \
 	host-broker/upstream_pool.c

@@ -298,7 +298,7 @@ def test_gateway_on_loopback_never_goes_through_a_proxy(tmp_path, plain):
         environment = {name: address for name in ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY")}
         with Broker(tmp_path, gateway=plain.url, options=["--proxy", address], environment=environment) as broker:
             assert broker.get("/gateway/x").status == 200
-        with Broker(tmp_path, gateway=plain.url, environment=environment,
+        with Broker(tmp_path, gateway=plain.url, environment=environment, options=["--proxy", "none"],
                     rules={"far": "https://far.invalid"}) as broker:
             assert broker.get("/gateway/x").status == 200
             assert broker.get("/far/x").error == "codev_upstream_name"  # not through the environment's proxy
@@ -312,6 +312,9 @@ def test_proxy_by_url(tmp_path, registry):
     def proxy(peer):
         while head := peer.read_head():
             asked.append(head)
+            if b"Proxy-Authorization: " not in head:
+                peer.answer(b"", "407 Proxy Authentication Required", ["Proxy-Authenticate: Basic realm=x"])
+                continue
             if not head.startswith(b"CONNECT"):
                 peer.answer(b"by proxy", fields=["Connection: close"])
                 return
@@ -331,8 +334,10 @@ def test_proxy_by_url(tmp_path, registry):
         with Broker(tmp_path, rules=rules, options=["--proxy", address]) as broker:
             response = broker.get("/secure/x", fields=["X-Private: yes"])
             assert response.status == 502 and response.error == "codev_upstream_tls"  # the certificate names localhost
-            assert asked[0].startswith(f"CONNECT localhost.example:{registry.port} HTTP/1.1\r\n".encode())
-            assert b"X-Private" not in asked[0] and b"Proxy-Authorization: Basic dXNlcjpwYXNzIHdvcmQ=" in asked[0]
+            for head in asked:
+                assert head.startswith(f"CONNECT localhost.example:{registry.port} HTTP/1.1\r\n".encode())
+                assert b"X-Private" not in head
+            assert b"Proxy-Authorization: Basic dXNlcjpwYXNzIHdvcmQ=" in asked[1]
             response = broker.get("/open/x?y")
             assert response.body == b"by proxy"
             assert asked[-1].startswith(b"GET http://open.example/base/x?y HTTP/1.1\r\n")

@@ -79,7 +79,7 @@ static void a_line_is_json_with_everything_in_it(void **state)
     struct log_record record = record_of(REQUEST_UPSTREAM_ERROR);
     record.started = 10 * SECONDS;
     record.bytes_in = 123;
-    record.proxy = "direct";
+    strcpy(record.proxy, "direct");
     record.error = "codev_upstream_tls";
     log_record_text(record.path, sizeof(record.path), SLICE_LITERAL("/a\"b\\c\x01\xff"));
     access_log_request(&access_log, &record, 10 * SECONDS + 1500000);

@@ -39,7 +39,8 @@ static void defaults_are_those_of_the_design(void **state)
     assert_int_equal(options.gateway_auth, GATEWAY_AUTH_BEARER);
     assert_true(slice_equal(options.gateway_header, SLICE_LITERAL("Authorization")));
     assert_string_equal(options.guest_url, "http://127.0.0.1:8788");
-    assert_string_equal(options.proxy, "");
+    assert_int_equal(options.proxy_mode, PROXY_MODE_SYSTEM);
+    assert_false(options.pac_mandatory);
     assert_int_equal(options.max_requests, 256);
     assert_int_equal(options.max_connections, 1024);
     assert_int_equal(options.idle_timeout_seconds, 1800);
@@ -56,7 +57,8 @@ static void every_option_is_stored(void **state)
         PARSE(&why, "--listen=vsock:50117", "--peer-cid", "7", "--gateway-auth", "header:X-Key",
               "--gateway-allow", "POST /v1/messages", "--gateway-allow", "GET /v1/models",
               "--rules", "/r", "--guest-url", "http://127.0.0.1:9/", "--ca-file", "/a", "--ca-file",
-              "/b", "--proxy", "http://p:3128", "--max-requests", "1", "--max-connections=2",
+              "/b", "--proxy", "http://p:3128", "--pac-mandatory", "--proxy-auth-host", "a.corp",
+              "--proxy-auth-host", "b.corp", "--max-requests", "1", "--max-connections=2",
               "--idle-timeout", "2h", "--log", "/l", "--check");
     if (result != OPTIONS_RUN)
         fail_msg("%s", why.text);
@@ -70,7 +72,11 @@ static void every_option_is_stored(void **state)
     assert_string_equal(options.guest_url, "http://127.0.0.1:9");
     assert_int_equal(options.ca_file_count, 2);
     assert_string_equal(options.ca_files[1], "/b");
-    assert_string_equal(options.proxy, "http://p:3128");
+    assert_int_equal(options.proxy_mode, PROXY_MODE_URL);
+    assert_string_equal(options.proxies.proxies[0].host, "p");
+    assert_true(options.pac_mandatory);
+    assert_int_equal(options.proxy_auth_host_count, 2);
+    assert_string_equal(options.proxy_auth_hosts[1], "b.corp");
     assert_int_equal(options.max_requests, 1);
     assert_int_equal(options.max_connections, 2);
     assert_int_equal(options.idle_timeout_seconds, 7200);
@@ -109,10 +115,14 @@ static void wrong_usage_is_named(void **state)
         {{"--rules", ""}, "--rules: an empty path"},
         {{"--guest-url", "http://h/x"}, "--guest-url: a path is not allowed"},
         {{"--guest-url", "x"}, "--guest-url: "},
-        {{"--proxy", "system"}, "not supported by this version"},
-        {{"--proxy", "pac+http://h/p.pac"}, "not supported by this version"},
-        {{"--proxy", "ftp://user:secret@h"}, "neither none nor a URL"},
-        {{"--proxy", "http://"}, "neither none nor a URL"},
+        {{"--proxy", "pac+ftp://h/p.pac"}, "none of http://, https://, file:///"},
+        {{"--proxy", "pac+file://"}, "none of http://, https://, file:///"},
+        {{"--proxy", "ftp://user:secret@h"}, "scheme is none of"},
+        {{"--proxy", "http://"}, "there is no host"},
+        {{"--proxy", "direct://"}, "say none"},
+        {{"--proxy", "http://h/path"}, "has a path"},
+        {{"--proxy-auth-host", "h:1"}, "without a port"},
+        {{"--proxy-auth-host", "a b"}, "--proxy-auth-host: "},
         {{"--max-requests", "0"}, "--max-requests: '0' is no number from 1 to 65536"},
         {{"--max-requests", "99999999999999999999"}, "is no number"},
         {{"--max-connections", "1e3"}, "is no number"},
