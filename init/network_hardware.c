@@ -35,7 +35,9 @@ static int device_check(int devices, const char *name, const struct bus *bus, st
     if (length < 0)
         return failure_errno(why, (int)-length, "look at the %s %s", bus->what, name);
     if (strncmp(value, bus->value, strlen(bus->value)) == 0)
-        return failure_set(why, EPERM, "the machine has a network device (%s %s): a sandbox has none", bus->what, name);
+        return failure_set(why, EPERM,
+                           "the machine has a network device (%s %s): a sandbox has none",
+                           bus->what, name);
     return 0;
 }
 
@@ -46,7 +48,9 @@ static int bus_check(int sys, const struct bus *bus, struct failure *why)
     int result = 0;
 
     if (list == NULL) {
-        result = errno == ENOENT ? 0 : failure_errno(why, errno, "list %s", bus->devices); /* no such bus */
+        result = errno == ENOENT
+                     ? 0
+                     : failure_errno(why, errno, "list %s", bus->devices); /* no such bus */
         fd_close(&devices);
         return result;
     }

@@ -13,7 +13,8 @@
 
 struct accelerator {
     bool kvm;
-    gid_t group; /* that may open /dev/kvm, for a QEMU with other ids; (gid_t)-1 when none is needed */
+    gid_t
+        group; /* that may open /dev/kvm, for a QEMU with other ids; (gid_t)-1 when none is needed */
 };
 
 void accelerator_choose(struct accelerator *accelerator, const char *guest_arch);

@@ -135,9 +135,10 @@ enum broker_line broker_next_line(struct broker *broker, struct line_buffer *lin
         line->tokens[0].type == JSON_OBJECT)
         return BROKER_EVENT;
     const char own_name[] = "codev-broker: "; /* who shows it says that */
-    size_t skip = length >= sizeof(own_name) - 1 && memcmp(text, own_name, sizeof(own_name) - 1) == 0
-                      ? sizeof(own_name) - 1
-                      : 0;
+    size_t skip =
+        length >= sizeof(own_name) - 1 && memcmp(text, own_name, sizeof(own_name) - 1) == 0
+            ? sizeof(own_name) - 1
+            : 0;
     escape_text(message, size, text + skip, length - skip, 0);
     snprintf(broker->last_message, sizeof(broker->last_message), "%s", message);
     return BROKER_MESSAGE;

@@ -58,10 +58,10 @@ struct control_event {
     char name[CONTROL_NAME_MAX]; /* of the stage (STAGE, FAILED), the firewall's state */
     char text[CONTROL_TEXT_MAX]; /* FAILED, WARNING: hostile, to be escaped */
     double ms;                   /* STAGE, READY (boot_ms) */
-    int64_t number;              /* HELLO: protocol; CREDIT: bytes; DROPPED: lines; EXIT: code or signal */
-    bool by_signal;              /* EXIT */
-    enum control_stream stream;  /* OUTPUT */
-    const unsigned char *data;   /* OUTPUT, valid until the next event */
+    int64_t number; /* HELLO: protocol; CREDIT: bytes; DROPPED: lines; EXIT: code or signal */
+    bool by_signal; /* EXIT */
+    enum control_stream stream; /* OUTPUT */
+    const unsigned char *data;  /* OUTPUT, valid until the next event */
     size_t length;
     const char *line; /* the event as it came, without newline; hostile, but strict JSON */
     size_t line_length;

@@ -13,10 +13,10 @@
 #include "common/encoding.h"
 
 const char *const control_event_names[EVENT_KIND_COUNT] = {
-    [EVENT_HELLO] = "hello",       [EVENT_STAGE] = "stage",       [EVENT_READY] = "ready",
-    [EVENT_FAILED] = "failed",     [EVENT_WARNING] = "warning",   [EVENT_FIREWALL] = "firewall",
-    [EVENT_OUTPUT] = "output",     [EVENT_DROPPED] = "dropped",   [EVENT_CREDIT] = "credit",
-    [EVENT_EXIT] = "exit",         [EVENT_UNKNOWN] = "?",
+    [EVENT_HELLO] = "hello",   [EVENT_STAGE] = "stage",     [EVENT_READY] = "ready",
+    [EVENT_FAILED] = "failed", [EVENT_WARNING] = "warning", [EVENT_FIREWALL] = "firewall",
+    [EVENT_OUTPUT] = "output", [EVENT_DROPPED] = "dropped", [EVENT_CREDIT] = "credit",
+    [EVENT_EXIT] = "exit",     [EVENT_UNKNOWN] = "?",
 };
 
 const char *const control_stream_names[STREAM_COUNT] = {
@@ -101,8 +101,7 @@ static int read_exit(const struct json *line, struct control_event *event)
     return take_number(line, "code", 0, EXIT_CODE_MAX, &event->number);
 }
 
-static int read_event(struct control *control, const struct json *line,
-                      struct control_event *event)
+static int read_event(struct control *control, const struct json *line, struct control_event *event)
 {
     switch (event->kind) {
     case EVENT_HELLO:
@@ -165,8 +164,7 @@ int control_next(struct control *control, struct control_event *event, struct fa
                            where.column, where.reason);
     if (line.tokens[0].type != JSON_OBJECT || !json_member(&line, 0, "event"))
         return failure_set(why, EPROTO, "the guest sent a line that is no event");
-    *event = (struct control_event){
-        .kind = event_kind(&line), .line = text, .line_length = length};
+    *event = (struct control_event){.kind = event_kind(&line), .line = text, .line_length = length};
     if (read_event(control, &line, event))
         return failure_set(why, EPROTO, "the guest sent a malformed event `%s`",
                            control_event_names[event->kind]);

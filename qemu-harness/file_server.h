@@ -21,9 +21,9 @@
 #include "qemu-harness/run_folder.h"
 
 struct file_server {
-    enum file_server_choice kind;          /* VIRTIOFS or 9P, once chosen */
-    char program[PATH_MAX];                /* virtiofsd */
-    int connections[OPTION_REPEAT_MAX];    /* virtiofs: one per mount, for QEMU to inherit, else -1 */
+    enum file_server_choice kind;       /* VIRTIOFS or 9P, once chosen */
+    char program[PATH_MAX];             /* virtiofsd */
+    int connections[OPTION_REPEAT_MAX]; /* virtiofs: one per mount, for QEMU to inherit, else -1 */
 };
 
 /* Decides between the two. 0, or a negative errno when the one forced cannot be had. */

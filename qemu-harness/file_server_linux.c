@@ -25,7 +25,8 @@
 #include "qemu-harness/programs.h"
 
 #define QEMU_VIRTIOFSD "/usr/lib/qemu/virtiofsd"
-#define OPEN_FILES_WANTED (1u << 20) /* virtiofsd keeps one open for each file that the guest knows */
+#define OPEN_FILES_WANTED                                                                          \
+    (1u << 20) /* virtiofsd keeps one open for each file that the guest knows */
 
 int file_server_choose(struct file_server *server, const struct options *options,
                        struct failure *why)
@@ -56,9 +57,8 @@ struct server_child {
  * path leads to it. */
 static int bind_folder(const struct server_child *child, struct failure *why)
 {
-    CLEANUP_FD int tree = open_tree(child->folder, "",
-                                    AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE |
-                                        OPEN_TREE_CLOEXEC);
+    CLEANUP_FD int tree = open_tree(
+        child->folder, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (tree < 0)
         return failure_errno(why, errno, "open_tree");
     struct mount_attr attributes = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
@@ -99,10 +99,19 @@ static int server_spawn(const struct file_server *server, const struct mount *mo
     /* "/.": virtiofsd wants a folder there, not the symbolic link that /proc has */
     snprintf(source, sizeof(source), "source=/proc/self/fd/%d/.", mount->fd);
     const char *const argv[] = {
-        server->program, socket_option, "-f", "-o", source, "-o", "sandbox=chroot", "-o",
-        "cache=auto,no_xattr,no_posix_lock,no_flock,announce_submounts", "-o",
+        server->program,
+        socket_option,
+        "-f",
+        "-o",
+        source,
+        "-o",
+        "sandbox=chroot",
+        "-o",
+        "cache=auto,no_xattr,no_posix_lock,no_flock,announce_submounts",
+        "-o",
         "modcaps=-chown:-dac_override:-fowner:-fsetid:-setgid:-setuid:-mknod:-setfcap",
-        "--rlimit-nofile=0", NULL};
+        "--rlimit-nofile=0",
+        NULL};
     int keep[] = {listener, mount->fd};
     struct server_child child = {
         .identity = {.account = *account, .extra_group = (gid_t)-1, .keep_chroot = true},
@@ -153,8 +162,8 @@ int file_server_start(struct file_server *server, const struct mount_table *moun
     if (server->kind == FILE_SERVER_9P)
         return 0;
     for (unsigned i = 0; i < mounts->count; i++) {
-        int result = server_start_one(server, mounts, i, account, folder, processes, diagnostics,
-                                      why);
+        int result =
+            server_start_one(server, mounts, i, account, folder, processes, diagnostics, why);
         if (result)
             return result;
     }

@@ -15,7 +15,6 @@
 /* The descriptor or a negative errno. */
 int guest_memory_make(long mebibytes, const struct account *account, struct failure *why);
 
-int guest_memory_link(const struct run_folder *folder, pid_t qemu, int memory,
-                      struct failure *why);
+int guest_memory_link(const struct run_folder *folder, pid_t qemu, int memory, struct failure *why);
 
 #endif

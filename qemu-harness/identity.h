@@ -23,8 +23,9 @@ void account_choose(struct account *account, const struct mount_table *mounts);
 /* A child's identity, taken between fork and exec. */
 struct identity {
     struct account account;
-    gid_t extra_group;     /* (gid_t)-1: none; else the one supplementary group (for /dev/kvm) */
-    bool keep_chroot;      /* leaves CAP_SYS_CHROOT and CAP_SETPCAP to the program (virtiofsd drops them) */
+    gid_t extra_group; /* (gid_t)-1: none; else the one supplementary group (for /dev/kvm) */
+    bool
+        keep_chroot; /* leaves CAP_SYS_CHROOT and CAP_SETPCAP to the program (virtiofsd drops them) */
 };
 
 /* Takes the ids when we are root, drops every capability, sets no_new_privs. */

@@ -64,8 +64,7 @@ void mount_table_close(struct mount_table *table)
 static int open_nearest_folder(const char *path)
 {
     char walk[PATH_MAX];
-    if (snprintf(walk, sizeof(walk), "%s%s", path[0] == '/' ? "" : "./", path) >=
-        (int)sizeof(walk))
+    if (snprintf(walk, sizeof(walk), "%s%s", path[0] == '/' ? "" : "./", path) >= (int)sizeof(walk))
         return -ENAMETOOLONG;
     for (;;) {
         int fd = open(walk, O_PATH | O_DIRECTORY | O_CLOEXEC);

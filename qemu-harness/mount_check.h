@@ -34,9 +34,9 @@ struct mount_table {
 
 /* Something a mount must not reach. */
 struct protected_path {
-    const char *what;    /* "the rules file" */
-    const char *path;    /* NULL: there is none */
-    bool writable_only;  /* a read-only mount may contain it */
+    const char *what;   /* "the rules file" */
+    const char *path;   /* NULL: there is none */
+    bool writable_only; /* a read-only mount may contain it */
 };
 
 /* Opens every --mount. 0 or a negative errno with the folder's name. */

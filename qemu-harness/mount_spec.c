@@ -85,9 +85,8 @@ int mount_spec_parse(struct mount_spec *out, const char *text, struct failure *w
     while (guest_length > 1 && spec.guest[guest_length - 1] == '/')
         spec.guest[--guest_length] = '\0';
     if (spec.guest[0] && !mount_spec_normal(spec.guest))
-        return failure_set(why, EINVAL,
-                           "--mount %s: the guest path %s is not absolute and normal", text,
-                           spec.guest);
+        return failure_set(why, EINVAL, "--mount %s: the guest path %s is not absolute and normal",
+                           text, spec.guest);
     *out = spec;
     return 0;
 }
@@ -116,8 +115,7 @@ int mount_spec_default_guest(struct mount_spec *spec, const char *real, struct f
     if (length == 0)
         return failure_set(why, EINVAL, "--mount %s: give it a guest path (HOST:/workspace/NAME)",
                            spec->host);
-    int written =
-        snprintf(spec->guest, sizeof(spec->guest), "/workspace/%.*s", (int)length, name);
+    int written = snprintf(spec->guest, sizeof(spec->guest), "/workspace/%.*s", (int)length, name);
     if (written < 0 || (size_t)written >= sizeof(spec->guest))
         return failure_set(why, ENAMETOOLONG, "--mount %s: the guest path is too long", spec->host);
     return 0;

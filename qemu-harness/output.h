@@ -24,7 +24,7 @@ struct output {
     int fd;      /* ours, or -1 once the reader is gone */
     bool socket; /* written with send(2) */
     size_t start, length;
-    size_t owed; /* credit not yet given back */
+    size_t owed;          /* credit not yet given back */
     unsigned char *bytes; /* a ring of OUTPUT_SIZE */
 };
 

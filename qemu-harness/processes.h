@@ -39,9 +39,9 @@ struct process_table {
 };
 
 struct spawn {
-    const char *const *argv;                         /* argv[0] is a path or found in PATH */
-    int stdin_fd, stdout_fd, stderr_fd;              /* -1: /dev/null */
-    const int *keep;                                 /* inherited under their own numbers */
+    const char *const *argv;            /* argv[0] is a path or found in PATH */
+    int stdin_fd, stdout_fd, stderr_fd; /* -1: /dev/null */
+    const int *keep;                    /* inherited under their own numbers */
     unsigned keep_count;
     int death_signal;
     int (*prepare)(void *context, struct failure *); /* runs in the child; may be NULL */

@@ -21,11 +21,11 @@
 
 struct machine {
     const char *arch;
-    const char *program;      /* found in PATH */
-    const char *kernel;       /* relative to our executable */
+    const char *program; /* found in PATH */
+    const char *kernel;  /* relative to our executable */
     const char *image;
-    const char *type;         /* -machine */
-    const char *console;      /* on the kernel's command line */
+    const char *type;    /* -machine */
+    const char *console; /* on the kernel's command line */
 };
 
 /* q35 without what costs time to probe; the kernel enters by PVH. */
@@ -231,7 +231,8 @@ int qemu_start(struct qemu *qemu, const struct qemu_parts *parts, struct process
         add(&arguments, options->qemu_arguments.items[i], NULL);
     if (arguments.overflow)
         return failure_set(why, E2BIG, "too many mounts or --qemu-arg");
-    struct identity identity = {.account = *parts->account, .extra_group = parts->accelerator->group};
+    struct identity identity = {.account = *parts->account,
+                                .extra_group = parts->accelerator->group};
     struct spawn spawn = {.argv = arguments.argv,
                           .stdin_fd = -1,
                           .stdout_fd = parts->diagnostics,

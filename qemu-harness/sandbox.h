@@ -37,9 +37,9 @@
 #define HELLO_SECONDS_TCG 60
 #define HELLO_SECONDS_KVM 20
 #define TIME_SYNC_MS 10000
-#define POWER_OFF_MS 10000    /* from `exit` or the end of the channel to the end of QEMU */
-#define STOP_EXTRA_MS 15000   /* beyond the grace that the guest was given */
-#define HELPER_GRACE_MS 1000  /* a file server may end a little before QEMU does */
+#define POWER_OFF_MS 10000   /* from `exit` or the end of the channel to the end of QEMU */
+#define STOP_EXTRA_MS 15000  /* beyond the grace that the guest was given */
+#define HELPER_GRACE_MS 1000 /* a file server may end a little before QEMU does */
 
 enum sandbox_phase {
     PHASE_BOOTING,
@@ -81,13 +81,13 @@ struct sandbox {
     char *overlay; /* --config */
     long overlay_length;
     bool config_sent, input_ended, log_drops, broker_gone;
-    bool terminated;       /* an end by a signal to us, or by a reader of our output that left */
-    int first_signal;      /* that ended us, 0 for none */
-    int64_t hello_by;      /* ns: deadline for the guest's hello */
-    int64_t started_at;    /* ns: spawn of QEMU */
-    int64_t sync_at;       /* ns: next time command */
-    int64_t kill_at;       /* ns: what is not over then is killed; INT64_MAX: no limit */
-    int64_t helper_ended;  /* ns: when a process that the guest needs had ended; 0: none has */
+    bool terminated;      /* an end by a signal to us, or by a reader of our output that left */
+    int first_signal;     /* that ended us, 0 for none */
+    int64_t hello_by;     /* ns: deadline for the guest's hello */
+    int64_t started_at;   /* ns: spawn of QEMU */
+    int64_t sync_at;      /* ns: next time command */
+    int64_t kill_at;      /* ns: what is not over then is killed; INT64_MAX: no limit */
+    int64_t helper_ended; /* ns: when a process that the guest needs had ended; 0: none has */
     enum control_stream out_stream; /* what the guest calls our standard output: stdout or tty */
     uint64_t dropped;               /* bytes of output lost in "stdio":"log" */
 };
@@ -123,9 +123,9 @@ void sandbox_over(struct sandbox *sandbox, int exit_status);
 /* Asks the guest for an orderly end, or, before it can be asked, ends at once. */
 void sandbox_request_stop(struct sandbox *sandbox, int exit_status_if_booting);
 
-void sandbox_handle_control(struct sandbox *sandbox, short revents);  /* sandbox_control.c */
+void sandbox_handle_control(struct sandbox *sandbox, short revents); /* sandbox_control.c */
 void sandbox_accept_control(struct sandbox *sandbox);
-void sandbox_handle_signals(struct sandbox *sandbox);                 /* sandbox_signals_linux.c */
+void sandbox_handle_signals(struct sandbox *sandbox); /* sandbox_signals_linux.c */
 int sandbox_watch_signals(struct sandbox *sandbox, struct failure *why);
 int sandbox_watch_clock(struct sandbox *sandbox, struct failure *why);
 bool sandbox_clock_jumped(struct sandbox *sandbox);

@@ -41,8 +41,7 @@ static void handle_ready(struct sandbox *sandbox)
 
 static void handle_output(struct sandbox *sandbox, const struct control_event *event)
 {
-    struct output *output =
-        event->stream == STREAM_STDERR ? &sandbox->error : &sandbox->output;
+    struct output *output = event->stream == STREAM_STDERR ? &sandbox->error : &sandbox->output;
     if (event->stream != STREAM_STDERR)
         sandbox->out_stream = event->stream;
     if (output_put(output, event->data, event->length))

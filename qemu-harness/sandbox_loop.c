@@ -90,8 +90,8 @@ void sandbox_request_stop(struct sandbox *sandbox, int exit_status_if_booting)
 /* A command without a port is ready at once; one with a port may want its input before it listens. */
 static bool wants_input(const struct sandbox *sandbox)
 {
-    bool started = sandbox->options.server_port > 0 ? sandbox->config_sent
-                                                    : sandbox->phase >= PHASE_RUNNING;
+    bool started =
+        sandbox->options.server_port > 0 ? sandbox->config_sent : sandbox->phase >= PHASE_RUNNING;
     return started && sandbox->phase < PHASE_OVER && !sandbox->input_ended &&
            control_input_room(&sandbox->control) > 0;
 }
@@ -244,8 +244,7 @@ static void look_at_clock(struct sandbox *sandbox)
     }
     if (sandbox->phase < PHASE_OVER && sandbox->now >= sandbox->kill_at)
         sandbox_fail(sandbox, false, "guest: it did not end in time and was killed");
-    if (sandbox->phase == PHASE_OVER && sandbox->output.length == 0 &&
-        sandbox->error.length == 0 &&
+    if (sandbox->phase == PHASE_OVER && sandbox->output.length == 0 && sandbox->error.length == 0 &&
         (qemu_ended(sandbox) || sandbox->now >= sandbox->kill_at))
         sandbox->phase = PHASE_DONE;
 }
@@ -301,8 +300,8 @@ int sandbox_run(struct sandbox *sandbox)
         int timeout = wait_milliseconds(sandbox);
         watch_sources(sandbox, fds);
         bool open = sandbox->phase >= PHASE_RUNNING && sandbox->phase < PHASE_OVER;
-        unsigned count = way_in_poll(&sandbox->way_in, fds + SOURCE_COUNT, open, sandbox->now,
-                                     &timeout);
+        unsigned count =
+            way_in_poll(&sandbox->way_in, fds + SOURCE_COUNT, open, sandbox->now, &timeout);
         if (poll(fds, SOURCE_COUNT + count, timeout) < 0 && errno != EINTR)
             break;
         sandbox->now = io_monotonic_ns();

@@ -49,8 +49,7 @@ void sandbox_handle_signals(struct sandbox *sandbox)
             process_reap(&sandbox->processes);
             break;
         case SIGWINCH:
-            if (sandbox->config_sent && sandbox->terminal.present &&
-                terminal_size(&rows, &columns))
+            if (sandbox->config_sent && sandbox->terminal.present && terminal_size(&rows, &columns))
                 control_send_resize(&sandbox->control, rows, columns);
             break;
         default:

@@ -91,8 +91,7 @@ static int step_broker(struct sandbox *sandbox, struct failure *why)
 {
     const struct options *options = &sandbox->options;
     if (!options->gateway_url && (options->rules || options->app_data))
-        sandbox_notice(sandbox,
-                       "no gateway login: no egress at all, the rules take no effect");
+        sandbox_notice(sandbox, "no gateway login: no egress at all, the rules take no effect");
     return broker_start(&sandbox->broker, options, &sandbox->vsock, &sandbox->processes, why);
 }
 
@@ -115,8 +114,8 @@ static int step_file_server(struct sandbox *sandbox, struct failure *why)
     if (result)
         return result;
     return file_server_start(&sandbox->file_server, &sandbox->mounts, &sandbox->account,
-                             &sandbox->folder, &sandbox->processes,
-                             sandbox->diagnostics.guest_fd, why);
+                             &sandbox->folder, &sandbox->processes, sandbox->diagnostics.guest_fd,
+                             why);
 }
 
 static int step_qemu(struct sandbox *sandbox, struct failure *why)
@@ -222,13 +221,20 @@ struct start_step {
 };
 
 static const struct start_step start_steps[] = {
-    {"signals", sandbox_watch_signals}, {"clock", sandbox_watch_clock},
-    {"files", step_files},              {"config", step_config},
-    {"runtime-folder", step_run_folder}, {"machine", step_machine},
-    {"mounts", step_mounts},            {"account", step_account},
-    {"vsock", step_vsock},              {"broker", step_broker},
-    {"way-in", step_way_in},            {"file-server", step_file_server},
-    {"qemu", step_qemu},                {"broker", step_ready_broker},
+    {"signals", sandbox_watch_signals},
+    {"clock", sandbox_watch_clock},
+    {"files", step_files},
+    {"config", step_config},
+    {"runtime-folder", step_run_folder},
+    {"machine", step_machine},
+    {"mounts", step_mounts},
+    {"account", step_account},
+    {"vsock", step_vsock},
+    {"broker", step_broker},
+    {"way-in", step_way_in},
+    {"file-server", step_file_server},
+    {"qemu", step_qemu},
+    {"broker", step_ready_broker},
     {"boot-config", step_boot_config},
 };
 

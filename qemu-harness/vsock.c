@@ -29,8 +29,7 @@ const char *const vsock_kind_names[VSOCK_KIND_COUNT] = {
 };
 
 static int device_spawn(const struct options *options, const char *socket_path,
-                        const char *uds_path, struct process_table *processes,
-                        struct failure *why)
+                        const char *uds_path, struct process_table *processes, struct failure *why)
 {
     char program[PATH_MAX], cid[16];
     int result = program_find(program, options->vsock_device, "../tools/usr/bin/vhost-device-vsock",
@@ -38,7 +37,7 @@ static int device_spawn(const struct options *options, const char *socket_path,
     if (result)
         return failure_prefix(why, result, "no /dev/vhost-vsock, and");
     snprintf(cid, sizeof(cid), "%d", HYBRID_CID);
-    const char *const argv[] = {program,  "--guest-cid", cid,      "--socket",
+    const char *const argv[] = {program,     "--guest-cid", cid,      "--socket",
                                 socket_path, "--uds-path",  uds_path, NULL};
     struct spawn spawn = {.argv = argv,
                           .stdin_fd = -1,
@@ -86,9 +85,8 @@ static int start_hybrid(struct vsock *vsock, const struct options *options,
     return vsock->device < 0 ? vsock->device : 0;
 }
 
-int vsock_start(struct vsock *vsock, const struct options *options,
-                const struct run_folder *folder, struct process_table *processes,
-                struct failure *why)
+int vsock_start(struct vsock *vsock, const struct options *options, const struct run_folder *folder,
+                struct process_table *processes, struct failure *why)
 {
     *vsock = (struct vsock){.kind = VSOCK_KERNEL, .device = -1};
     if (!options->vsock_device)
@@ -101,8 +99,8 @@ int vsock_start(struct vsock *vsock, const struct options *options,
 static void hybrid_endpoint(const struct vsock *vsock, uint32_t port, struct endpoint *out)
 {
     *out = (struct endpoint){.kind = ENDPOINT_UNIX};
-    int length = snprintf(out->path, sizeof(out->path), "%.*s_%u",
-                          (int)(sizeof(out->path) - 12), vsock->path, port);
+    int length = snprintf(out->path, sizeof(out->path), "%.*s_%u", (int)(sizeof(out->path) - 12),
+                          vsock->path, port);
     (void)length; /* RUN_FOLDER_PATH_MAX leaves the room */
 }
 
@@ -120,9 +118,9 @@ int vsock_accept(const struct vsock *vsock, int listener)
 {
     struct sockaddr_vm peer = {0};
     socklen_t length = sizeof(peer);
-    CLEANUP_FD int fd = accept4(listener, vsock->kind == VSOCK_KERNEL ? (void *)&peer : NULL,
-                                vsock->kind == VSOCK_KERNEL ? &length : NULL,
-                                SOCK_CLOEXEC | SOCK_NONBLOCK);
+    CLEANUP_FD int fd =
+        accept4(listener, vsock->kind == VSOCK_KERNEL ? (void *)&peer : NULL,
+                vsock->kind == VSOCK_KERNEL ? &length : NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return -errno;
     if (vsock->kind == VSOCK_KERNEL && peer.svm_cid != vsock->guest_cid)
@@ -145,8 +143,7 @@ void vsock_broker_listen(const struct vsock *vsock, char out[ENDPOINT_TEXT_MAX])
 
 int vsock_dial(const struct vsock *vsock, uint32_t port)
 {
-    struct endpoint endpoint = {
-        .kind = ENDPOINT_VSOCK, .cid = vsock->guest_cid, .port = port};
+    struct endpoint endpoint = {.kind = ENDPOINT_VSOCK, .cid = vsock->guest_cid, .port = port};
     if (vsock->kind == VSOCK_HYBRID) {
         endpoint = (struct endpoint){.kind = ENDPOINT_UNIX};
         memcpy(endpoint.path, vsock->path, sizeof(endpoint.path));

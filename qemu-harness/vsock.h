@@ -31,9 +31,8 @@ struct vsock {
 };
 
 /* Chooses and starts. 0 or a negative errno; on success `device` is for QEMU to inherit. */
-int vsock_start(struct vsock *vsock, const struct options *options,
-                const struct run_folder *folder, struct process_table *processes,
-                struct failure *why);
+int vsock_start(struct vsock *vsock, const struct options *options, const struct run_folder *folder,
+                struct process_table *processes, struct failure *why);
 
 /* Listens for the guest's control channel; *port is what the guest is to dial. The descriptor or a
  * negative errno. */

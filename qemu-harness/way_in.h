@@ -54,10 +54,10 @@ struct way_in_connection {
     int client_poll, guest_poll; /* their places in the array of the last way_in_poll, or -1 */
     bool asked;                  /* in DIALLING: connected, and CONNECT said where it must be */
     bool client_gone;            /* closed whole: nothing can be written to it any more */
-    int64_t give_up;  /* ns: until then new tries are made */
-    int64_t next_try; /* ns, in WAITING */
-    int64_t last;     /* ns: when the last byte was moved */
-    char line[128];   /* the answer being read, one byte at a time */
+    int64_t give_up;             /* ns: until then new tries are made */
+    int64_t next_try;            /* ns, in WAITING */
+    int64_t last;                /* ns: when the last byte was moved */
+    char line[128];              /* the answer being read, one byte at a time */
     unsigned line_length;
     struct way_in_direction in, out; /* client to guest, guest to client */
 };
@@ -66,7 +66,7 @@ struct way_in {
     int unix_listener, tcp_listener; /* -1: none */
     unsigned tcp_port;
     char path[RUN_PATH_MAX];
-    char secret[SECRET_HEX_LENGTH + 1]; /* "" without a server port */
+    char secret[SECRET_HEX_LENGTH + 1];    /* "" without a server port */
     struct way_in_connection *connections; /* WAY_IN_MAX */
 };
 

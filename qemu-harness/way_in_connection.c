@@ -125,8 +125,8 @@ static bool connected(int fd)
     int error = 0;
     socklen_t length = sizeof(error);
     struct pollfd ready = {.fd = fd, .events = POLLOUT};
-    return poll(&ready, 1, 0) == 1 &&
-           getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0;
+    return poll(&ready, 1, 0) == 1 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 &&
+           error == 0;
 }
 
 static void dial(struct way_in_connection *connection, const struct vsock *vsock, int64_t now)
@@ -152,8 +152,8 @@ static void greet(struct way_in_connection *connection, const char *secret, int6
 }
 
 /* The connection stands: hybrid vsock wants to hear which port. */
-static void ask(struct way_in_connection *connection, const struct vsock *vsock,
-                const char *secret, int64_t now)
+static void ask(struct way_in_connection *connection, const struct vsock *vsock, const char *secret,
+                int64_t now)
 {
     char text[32];
     if (!connected(connection->guest)) {
@@ -250,8 +250,7 @@ static void join(struct way_in_connection *connection, short client, short guest
         alive = move(&connection->out, connection->guest, connection->client,
                      guest & (POLLIN | POLLHUP | POLLERR), now, &connection->last);
     bool guest_done = connection->out.ended && !pending(&connection->out);
-    bool client_done =
-        connection->client_gone && connection->in.ended && !pending(&connection->in);
+    bool client_done = connection->client_gone && connection->in.ended && !pending(&connection->in);
     bool idle = connection->in.ended && now - connection->last >= WAY_IN_IDLE_MS * MS;
     if (!alive || guest_done || client_done || idle)
         way_in_connection_end(connection);

@@ -84,7 +84,7 @@ static void what_cannot_be_read_is_no_yes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(no_bus_at_all), TEST(other_devices), TEST(a_pci_card), TEST(a_virtio_card),
-                                       TEST(what_cannot_be_read_is_no_yes)};
+    const struct CMUnitTest tests[] = {TEST(no_bus_at_all), TEST(other_devices), TEST(a_pci_card),
+                                       TEST(a_virtio_card), TEST(what_cannot_be_read_is_no_yes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,8 @@ static void hello(void)
 {
     struct control_event event;
     struct failure why;
-    assert_int_equal(say("{\"event\":\"hello\",\"protocol\":1,\"version\":\"x\"}", &event, &why), 1);
+    assert_int_equal(say("{\"event\":\"hello\",\"protocol\":1,\"version\":\"x\"}", &event, &why),
+                     1);
     assert_int_equal(event.kind, EVENT_HELLO);
     assert_int_equal(control.state, CONTROL_OPEN);
 }
@@ -66,7 +67,8 @@ static void known_events(void **state)
     assert_int_equal(event.kind, EVENT_STAGE);
     assert_string_equal(event.name, "mounts");
     assert_true(event.ms > 1.2 && event.ms < 1.4);
-    assert_int_equal(say("{\"event\":\"failed\",\"stage\":\"s\",\"error\":\"e\\n\"}", &event, &why), 1);
+    assert_int_equal(say("{\"event\":\"failed\",\"stage\":\"s\",\"error\":\"e\\n\"}", &event, &why),
+                     1);
     assert_string_equal(event.text, "e\n");
     assert_int_equal(say("{\"event\":\"exit\",\"code\":255}", &event, &why), 1);
     assert_int_equal(event.number, 255);
@@ -74,8 +76,8 @@ static void known_events(void **state)
     assert_int_equal(say("{\"event\":\"exit\",\"signal\":9}", &event, &why), 1);
     assert_int_equal(event.number, 9);
     assert_true(event.by_signal);
-    assert_int_equal(say("{\"event\":\"output\",\"stream\":\"stderr\",\"data\":\"AP8K\"}", &event, &why),
-                     1);
+    assert_int_equal(
+        say("{\"event\":\"output\",\"stream\":\"stderr\",\"data\":\"AP8K\"}", &event, &why), 1);
     assert_int_equal(event.stream, STREAM_STDERR);
     assert_int_equal(event.length, 3);
     assert_memory_equal(event.data, "\x00\xff\n", 3);
@@ -202,7 +204,8 @@ static void credit_bounds_input(void **state)
     }
     assert_int_equal(sent, CONTROL_CREDIT_INITIAL);
     assert_false(control.overflow);
-    assert_int_equal(say("{\"event\":\"credit\",\"stream\":\"stdin\",\"bytes\":10}", &event, &why), 1);
+    assert_int_equal(say("{\"event\":\"credit\",\"stream\":\"stdin\",\"bytes\":10}", &event, &why),
+                     1);
     assert_int_equal(control_input_room(&control), 10);
     assert_int_equal(say("{\"event\":\"credit\",\"bytes\":262144}", &event, &why), 1);
     assert_int_equal(control.input_credit, CONTROL_CREDIT_INITIAL); /* never beyond the first */
@@ -222,9 +225,14 @@ static void a_guest_that_does_not_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(known_events), TEST(broken_events), TEST(more_output_than_one_event_holds),
-        TEST(an_endless_line), TEST(hello_first_and_of_our_protocol), TEST(a_silent_end_is_forgotten),
-        TEST(credit_bounds_input), TEST(a_guest_that_does_not_read),
+        TEST(known_events),
+        TEST(broken_events),
+        TEST(more_output_than_one_event_holds),
+        TEST(an_endless_line),
+        TEST(hello_first_and_of_our_protocol),
+        TEST(a_silent_end_is_forgotten),
+        TEST(credit_bounds_input),
+        TEST(a_guest_that_does_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

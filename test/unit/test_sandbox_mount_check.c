@@ -155,8 +155,8 @@ static void who_may_write(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(contains_is_refused),    cmocka_unit_test(lying_in_is_refused),
-        cmocka_unit_test(neighbours_are_allowed), cmocka_unit_test(links_do_not_help),
+        cmocka_unit_test(contains_is_refused),     cmocka_unit_test(lying_in_is_refused),
+        cmocka_unit_test(neighbours_are_allowed),  cmocka_unit_test(links_do_not_help),
         cmocka_unit_test(what_does_not_exist_yet), cmocka_unit_test(readonly_where_that_is_enough),
         cmocka_unit_test(missing_folder_and_file), cmocka_unit_test(who_may_write),
     };

@@ -45,7 +45,8 @@ static void takes_apart(void **state)
 
 static void refuses(void **state)
 {
-    static const char *const wrong[] = {"", ":/b", "/a:/", "/a:/b/../c", "/a:/./b", "/a:/b//c", ":ro"};
+    static const char *const wrong[] = {"",        ":/b",      "/a:/", "/a:/b/../c",
+                                        "/a:/./b", "/a:/b//c", ":ro"};
     (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct mount_spec spec;
@@ -75,9 +76,12 @@ static void makes_a_guest_path(void **state)
     static const struct {
         const char *text, *real, *guest;
     } cases[] = {
-        {"/x/app", "/y/other", "/workspace/app"},   {"/x/app///", "/x/app", "/workspace/app"},
-        {".", "/y/other", "/workspace/other"},      {"..", "/y", "/workspace/y"},
-        {"app", "/x/app", "/workspace/app"},        {"/x/..app", "/x/..app", "/workspace/..app"},
+        {"/x/app", "/y/other", "/workspace/app"},
+        {"/x/app///", "/x/app", "/workspace/app"},
+        {".", "/y/other", "/workspace/other"},
+        {"..", "/y", "/workspace/y"},
+        {"app", "/x/app", "/workspace/app"},
+        {"/x/..app", "/x/..app", "/workspace/..app"},
         {"/x:/opt/z", "/x", "/opt/z"},
     };
     (void)state;

@@ -40,8 +40,8 @@ static void all_kinds(void **state)
     (void)state;
     assert_int_equal(PARSE(&options, &why, "run", "--mount", "/a", "--mount=/b:/c", "--cpus", "3",
                            "--memory=512", "--timeline", "--gateway-url", "https://g.example",
-                           "--gateway-token-file", "/t", "--file-server", "9p", "--server-port", "80",
-                           "--port", "0", "--env", "A=b=c", "--", "sh", "-c", "--mount"),
+                           "--gateway-token-file", "/t", "--file-server", "9p", "--server-port",
+                           "80", "--port", "0", "--env", "A=b=c", "--", "sh", "-c", "--mount"),
                      0);
     assert_int_equal(options.mounts.count, 2);
     assert_string_equal(options.mounts.items[1], "/b:/c");

@@ -153,7 +153,7 @@ static void falls_back_to_tmp(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(private_and_removed),   cmocka_unit_test(two_at_once),
+        cmocka_unit_test(private_and_removed),    cmocka_unit_test(two_at_once),
         cmocka_unit_test(sweeps_what_is_nobodys), cmocka_unit_test(young_ones_get_time),
         cmocka_unit_test(falls_back_to_tmp),
     };

@@ -25,9 +25,12 @@ static void bars_follow_each_other(void **state)
     timeline_add(&timeline, "none", 0);
     timeline_add(&timeline, "rest", 50);
     char *text = draw(&timeline);
-    assert_non_null(strstr(text, "half           [########################                        ]"));
-    assert_non_null(strstr(text, "none           [                        |                       ]"));
-    assert_non_null(strstr(text, "rest           [                        ########################]"));
+    assert_non_null(
+        strstr(text, "half           [########################                        ]"));
+    assert_non_null(
+        strstr(text, "none           [                        |                       ]"));
+    assert_non_null(
+        strstr(text, "rest           [                        ########################]"));
     assert_non_null(strstr(text, "100.0 ms"));
     free(text);
 }
