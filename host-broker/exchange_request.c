@@ -24,7 +24,7 @@ static size_t on_read(char *out, size_t size, size_t count, void *user)
     struct exchange *exchange = user;
     struct connection *connection = exchange->connection;
     struct buffer *in = &connection->in;
-    size_t room = size * count, filled = 0;
+    size_t room = size * count < EXCHANGE_READ_MAX ? size * count : EXCHANGE_READ_MAX, filled = 0;
     while (buffer_length(in) > 0 && filled < room && !body_decoder_done(&exchange->body)) {
         size_t offered = buffer_length(in) < room - filled ? buffer_length(in) : room - filled;
         struct slice content = {0};
@@ -230,7 +230,7 @@ static void set_transport(struct exchange *exchange, const struct broker *broker
     curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
     curl_easy_setopt(easy, CURLOPT_SHARE, exchange->pool->share);
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, EXCHANGE_CURL_BUFFER);
-    curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, EXCHANGE_CURL_BUFFER);
+    curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, EXCHANGE_CURL_HEAD);
 }
 
 int exchange_set_request(struct exchange *exchange, const struct route *route,

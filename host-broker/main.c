@@ -3,6 +3,7 @@
  * main() names the steps of a start, each with the exit status of its failure; then the engine runs. What
  * the broker is and promises stands in broker.h and doc/broker-protocol.md.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,8 @@
 #include "common/json_writer.h"
 #include "common/protocol.h"
 #include "host-broker/broker.h"
+#include "host-broker/confine.h"
+#include "host-broker/curl_memory.h"
 #include "host-broker/engine.h"
 #include "host-broker/process.h"
 
@@ -27,6 +30,12 @@ static struct broker broker; /* large: tables of rules and ways */
 static void notice(const char *kind, const char *text)
 {
     fprintf(stderr, "codev-broker: %s%s\n", kind, text);
+}
+
+static int start_libcurl(struct failure *why)
+{
+    int result = curl_memory_start();
+    return result < 0 ? failure_errno(why, -result, "start libcurl") : 0;
 }
 
 static int read_rules(struct failure *why)
@@ -102,8 +111,6 @@ static int open_log(struct failure *why)
 
 static int start_engine(struct failure *why)
 {
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return failure_set(why, ENOMEM, "start libcurl");
     return engine_open(&broker, why);
 }
 
@@ -124,6 +131,23 @@ static int listen_everywhere(struct failure *why)
         broker.listener_count++;
     }
     return 0;
+}
+
+/* From here on nothing is executed and little is opened. */
+static int confine(struct failure *why)
+{
+    static_assert(CONFINE_SOCKETS_MAX >= OPTIONS_LISTENERS_MAX, "room for each listener");
+    struct confine_needs needs = {
+        .token_file = broker.options.gateway_token_file,
+        .ca_files = broker.options.ca_files,
+        .ca_file_count = broker.options.ca_file_count,
+        .log = broker.log.path,
+        .kerberos = broker.options.proxy_mode != PROXY_MODE_NONE,
+    };
+    for (size_t i = 0; i < broker.listener_count; i++)
+        if (broker.listeners[i].endpoint.kind == ENDPOINT_UNIX)
+            needs.sockets[needs.socket_count++] = broker.listeners[i].endpoint.path;
+    return confine_process(&needs, why);
 }
 
 static int announce(struct failure *why)
@@ -161,6 +185,7 @@ static const struct step {
     int (*run)(struct failure *why);
     enum broker_exit status; /* when it fails */
 } steps[] = {
+    {start_libcurl, BROKER_EXIT_INTERNAL},
     {read_rules, BROKER_EXIT_CONFIGURATION},
     {start_resolver, BROKER_EXIT_INTERNAL},
     {read_credential, BROKER_EXIT_CREDENTIAL},
@@ -171,6 +196,7 @@ static const struct step {
     {start_engine, BROKER_EXIT_INTERNAL},
     {mint_token, BROKER_EXIT_INTERNAL},
     {listen_everywhere, BROKER_EXIT_UNAVAILABLE},
+    {confine, BROKER_EXIT_INTERNAL},
     {announce, BROKER_EXIT_UNAVAILABLE},
 };
 

@@ -27,9 +27,12 @@ BROKER_SRCS += \
 	host-broker/access_log.c \
 	host-broker/broker.c \
 	host-broker/buffer.c \
+	host-broker/confine_files_linux.c \
+	host-broker/confine_linux.c \
 	host-broker/connection.c \
 	host-broker/connection_io.c \
 	host-broker/credential.c \
+	host-broker/curl_memory.c \
 	host-broker/engine.c \
 	host-broker/event_loop.c \
 	host-broker/exchange.c \

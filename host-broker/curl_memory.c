@@ -1,0 +1,72 @@
+/* Each block has its size in front of it, so that it can be wiped whole: see curl_memory.h. */
+#include "host-broker/curl_memory.h"
+
+#include <errno.h>
+#include <stdalign.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <curl/curl.h>
+
+#include "common/secret.h"
+
+struct block {
+    alignas(max_align_t) size_t size; /* of what follows */
+};
+
+void *curl_memory_new(size_t size)
+{
+    if (size > SIZE_MAX - sizeof(struct block))
+        return NULL;
+    struct block *block = malloc(sizeof(*block) + size);
+    if (block == NULL)
+        return NULL;
+    block->size = size;
+    return block + 1;
+}
+
+void curl_memory_free(void *memory)
+{
+    if (memory == NULL)
+        return;
+    struct block *block = (struct block *)memory - 1;
+    secret_wipe(memory, block->size);
+    free(block);
+}
+
+void *curl_memory_new_zeroed(size_t count, size_t size)
+{
+    if (size != 0 && count > SIZE_MAX / size)
+        return NULL;
+    void *memory = curl_memory_new(count * size);
+    if (memory != NULL)
+        memset(memory, 0, count * size);
+    return memory;
+}
+
+void *curl_memory_resize(void *memory, size_t size)
+{
+    void *larger = curl_memory_new(size);
+    if (larger == NULL || memory == NULL)
+        return larger;
+    const struct block *block = (const struct block *)memory - 1;
+    memcpy(larger, memory, block->size < size ? block->size : size);
+    curl_memory_free(memory);
+    return larger;
+}
+
+char *curl_memory_copy(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = curl_memory_new(size);
+    return copy == NULL ? NULL : memcpy(copy, text, size);
+}
+
+int curl_memory_start(void)
+{
+    CURLcode code =
+        curl_global_init_mem(CURL_GLOBAL_DEFAULT, curl_memory_new, curl_memory_free,
+                             curl_memory_resize, curl_memory_copy, curl_memory_new_zeroed);
+    return code == CURLE_OK ? 0 : -ENOMEM;
+}
