@@ -87,6 +87,24 @@ static int probe_orphans(int argc, char **argv)
     return left ? PROBE_BROKEN : PROBE_DONE;
 }
 
+/* Children that end before anybody looks at them; their statuses go through all 256. */
+static int probe_exits(int argc, char **argv)
+{
+    unsigned count = (unsigned)probe_number(argv[1], ORPHANS_MAX), wrong = 0;
+    (void)argc;
+    for (unsigned i = 0; i < count; i++) {
+        int status;
+        pid_t child = fork();
+        if (child < 0)
+            probe_die("fork: %s", strerror(errno));
+        if (child == 0)
+            _exit((int)i & 255);
+        wrong += waitpid(child, &status, 0) != child || status != ((int)i & 255) << 8;
+    }
+    printf("%s: %u ended, %u with a wrong status\n", probe_words(argc, argv), count, wrong);
+    return wrong ? PROBE_BROKEN : PROBE_DONE;
+}
+
 static int probe_sleep(int argc, char **argv)
 {
     (void)argc;
@@ -117,6 +135,7 @@ static const struct probe_verb verbs[] = {
     {"mark", "NAME", "prints the time since the machine started, in ns", NULL, probe_mark, 1, 1},
     {"status", "", "uids, gids, capabilities, NoNewPrivs, Seccomp", NULL, probe_status_lines, 0, 0},
     {"orphans", "N", "N orphans; done when none is left a zombie", NULL, probe_orphans, 1, 1},
+    {"exits", "N", "N children that end at once, each status checked", NULL, probe_exits, 1, 1},
     {"sleep", "SECONDS", "does nothing", NULL, probe_sleep, 1, 1},
     {"end", "status|signal N", "ends that way", NULL, probe_end, 2, 2},
 };

@@ -291,7 +291,8 @@ def kernel_command_line(extra):
 class Look:
     """Options for a sandbox with a root process of the test's own in it, and the way to talk to that and to codev."""
 
-    CODEV = f"set +e; who=codev; . {LOOK}/loop"  # a sandbox's command that does what codev() asks, dropped as any server
+    # A sandbox's command that does what codev() asks, dropped as any server; descriptor 3 is its standard output.
+    CODEV = f"set +e; exec 3>&1; who=codev; . {LOOK}/loop"
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder) / "look"
@@ -325,6 +326,11 @@ class Look:
 
     def codev(self, script, seconds=PATIENCE):
         return self.begin("codev", script)(seconds)
+
+    def no_zombie_stays(self):
+        states = lambda: self.root("cat /proc/[0-9]*/stat 2>/dev/null | sed 's/.*) //; s/ .*//'").split()
+        assert "S" in states()
+        wait_for(lambda: "Z" not in states(), "the last zombie")
 
     def agent_pid(self):
         return int(self.root("pidof codev-agent").split()[0])

@@ -1,0 +1,93 @@
+"""Faults that users of comparable programs have reported, in a real machine."""
+import json
+import os
+import re
+import tempfile
+import time
+
+import pytest
+
+from vm_rig import PROBE, Look, Sandbox, run, wait_for
+
+
+@pytest.fixture(scope="module")
+def scene():
+    with tempfile.TemporaryDirectory(prefix="codev-f-", dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        look = Look(folder)
+        with Sandbox(look.CODEV, [*look.options, *look.root_options, "--memory", 256]) as sandbox:
+            sandbox.wait_event("ready")
+            sandbox.look = look
+            yield sandbox
+
+
+def test_1000_orphans_leave_no_zombie(scene):
+    assert scene.look.codev(f"{PROBE} orphans 1000").endswith("1000 made, 0 left as zombies\n")
+    scene.look.no_zombie_stays()
+
+
+def test_1000_instant_exits_every_status_right(scene):
+    assert scene.look.codev(f"{PROBE} exits 1000") == "exits 1000: 1000 ended, 0 with a wrong status\n"
+    scene.look.no_zombie_stays()
+
+
+def test_orphans_that_end_while_pid_1_inherits_them(scene):
+    scene.look.codev("n=0; while [ $n -lt 100 ]; do ( (exit 3) & ) ; n=$((n + 1)); done")
+    scene.look.no_zombie_stays()
+    left = lambda: scene.look.root("cat /sys/fs/cgroup/codev/*/server/cgroup.procs").split()
+    wait_for(lambda: 1 <= len(left()) <= 2, "the end of all but the shell and its sleep")
+
+
+def test_background_child_that_holds_output_open_does_not_keep_the_session():
+    begun = time.monotonic()
+    sandbox = run("(trap '' TERM HUP; sleep 1000) & echo done; exit 4")
+    assert sandbox.status == 4 and sandbox.text() == "done\n"
+    assert time.monotonic() - begun < 60
+
+
+def test_leader_that_leaves_spinning_children():
+    sandbox = run("for n in 1 2 3; do setsid sh -c 'trap \"\" TERM; while :; do :; done' & done; usleep 300000; exit 9")
+    assert sandbox.status == 9
+
+
+def test_slow_reader_of_a_log_does_not_stall_the_workload(tmp_path):
+    """stdio `log`: the host reads nothing for a while, the command ends all the same, and what was dropped is counted."""
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"server": {"stdio": "log"}}))
+    lines, width = 40000, 100
+    script = f"yes {'x' * width} | head -n {lines}; echo end"
+    sandbox = run(script, ["--config", config])
+    assert sandbox.status == 0
+    text = sandbox.text()
+    assert text.endswith("end\n")
+    whole = ["x" * width, "end"]
+    assert all(line in whole for line in text.splitlines()), "lines are whole or absent"
+    dropped = sum(event["lines"] for event in sandbox.events_at_end if event["event"] == "dropped")
+    assert text.count("\n") + dropped == lines + 1
+
+
+@pytest.mark.parametrize("base", ["2020-01-01", "2035-06-01T12:00:00"])
+def test_clock_of_the_guest_is_the_hosts(base):
+    """Whatever the machine's own clock says; and the clock that measures time does not jump."""
+    script = "cat /proc/uptime; date +%s; touch /tmp/x; stat -c %Y /tmp/x"
+    before = time.time()
+    sandbox = run(script, ["--qemu-arg", "-rtc", "--qemu-arg", f"base={base}"])
+    after = time.time()
+    assert sandbox.status == 0
+    words = sandbox.text().split()
+    assert float(words[0]) < 60
+    for moment in words[2:4]:
+        assert int(before) - 1 <= int(moment) <= after + 1
+
+
+def test_every_byte_arrives_through_pipes():
+    """Bytes of the command are its own: through pipes they arrive as they are, in every value."""
+    sandbox = run("i=0; while [ $i -lt 256 ]; do printf \"\\\\$(printf %03o $i)\"; i=$((i + 1)); done")
+    assert sandbox.status == 0 and bytes(sandbox.output) == bytes(range(256))
+
+
+def test_hostile_words_of_a_failed_start_are_escaped(tmp_path):
+    """A name from inside that a person will read on a terminal."""
+    sandbox = run(["/no/such/\33]0;title\7\33[2J"])
+    assert sandbox.status == 125
+    assert not re.search(rb"[\0-\x08\x0b-\x1f\x7f]", bytes(sandbox.said))
