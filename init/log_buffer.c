@@ -21,7 +21,7 @@ static void make_room(struct log_buffer *buffer)
 /* A piece of one line, without or with its newline as the last byte. */
 static void write_piece(struct log_buffer *buffer, const char *bytes, size_t length, bool whole)
 {
-    if (!buffer->dropping && length > sizeof(buffer->bytes) - buffer->end)
+    if (!buffer->dropping && buffer->start > 0 && length > sizeof(buffer->bytes) - buffer->end)
         make_room(buffer);
     if (!buffer->dropping && length > sizeof(buffer->bytes) - buffer->end) {
         buffer->end = buffer->line;

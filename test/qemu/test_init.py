@@ -146,8 +146,8 @@ def test_input_beyond_its_credit_is_refused():
 
 
 def test_log_drops_whole_lines_and_counts_them():
-    count = 30000
-    text = f"i=0; while [ $i -lt {count} ]; do echo line $i and some more words so that it has a length fill; i=$((i+1)); done"
+    count = 200000  # some 9 MB: far more than all buffers on the way hold
+    text = f"seq {count} | sed 's/.*/line & and some more words to fill/'"
     with Guest(config(text, stdio="log")) as guest:
         guest.begin()
         time.sleep(6)  # the host does not read, and the writer does not wait
@@ -155,7 +155,7 @@ def test_log_drops_whole_lines_and_counts_them():
         lines = guest.output["stdout"].decode().splitlines()
         dropped = sum(event["lines"] for event in guest.named("dropped"))
         assert dropped > 0 and len(lines) + dropped == count
-        assert all(re.fullmatch(r"line \d+ and .* fill", line) for line in lines)
+        assert all(re.fullmatch(r"line \d+ and some more words to fill", line) for line in lines)
         numbers = [int(line.split()[1]) for line in lines]
         assert numbers == sorted(numbers)
 
@@ -332,3 +332,10 @@ def test_a_host_that_never_acknowledges():
         guest.accept()
         guest.until("exit")
         guest.off()
+
+
+def test_a_host_that_does_not_read_a_log_does_not_hold_the_end():
+    with Guest(config("head -c 3000000 /dev/zero | tr '\\0' '\\n'; exit 6", stdio="log")) as guest:
+        guest.begin()
+        time.sleep(3)
+        assert guest.end() == {"event": "exit", "code": 6}
