@@ -6,8 +6,10 @@
  * Timers are a table of points in time; the next one bounds the wait.
  *
  * The end of the server (design, section 4): its leader's end begins the draining. Others of its group
- * that still hold its output get DRAIN_LIMIT, then they are killed. A host that is slow to take output
- * extends the draining where nothing may be lost (`pipe`, `tty`), unless the end was asked for (`hurry`).
+ * that still hold its output get DRAIN_LIMIT, then they are killed, whatever they have still to say: one that
+ * says something without end would keep the session for ever. What was written by then is all there is, so a
+ * host that is slow to take it may have the time where nothing may be lost (`pipe`, `tty`), unless the end was
+ * asked for (`hurry`).
  */
 #include "init/supervise.h"
 
@@ -110,11 +112,11 @@ static void check_drain(struct sandbox *sandbox, int64_t now)
 
 static void expire_phase(struct sandbox *sandbox, int64_t now)
 {
-    const bool draining = sandbox->phase == PHASE_DRAINING || sandbox->phase == PHASE_KILLED;
     const bool lossless =
         sandbox->io.mode != STDIO_LOG && !sandbox->hurry && !sandbox->control.ended;
 
-    if (draining && lossless && server_io_waits_for_host(&sandbox->io, &sandbox->control)) {
+    if (sandbox->phase == PHASE_KILLED && lossless &&
+        server_io_waits_for_host(&sandbox->io, &sandbox->control)) {
         sandbox->timers[TIMER_PHASE] = now + DRAIN_LIMIT;
     } else if (sandbox->phase == PHASE_KILLED) {
         if (!sandbox->server.ended)
