@@ -3,12 +3,43 @@
 
 #define NAME_MAX_BYTES 4200 /* of a member: a path fits */
 
-static void copy_value(struct json_writer *writer, const struct json *from, uint32_t index)
+static int copy_value(struct json_writer *writer, const struct json *from, uint32_t index);
+
+static int copy_object(struct json_writer *writer, const struct json *from, uint32_t index)
+{
+    char name[NAME_MAX_BYTES];
+    int result = 0;
+    json_write_object_begin(writer);
+    for (uint32_t at = json_first(from, index); at && result >= 0;
+         at = json_next(from, index, at)) {
+        result = json_string(from, at, name, sizeof(name));
+        if (result < 0)
+            return result;
+        json_write_name(writer, name);
+        result = copy_value(writer, from, at + 1);
+    }
+    json_write_object_end(writer);
+    return result;
+}
+
+/* Without the white space that may stand between values: the result must be one line. */
+static int copy_value(struct json_writer *writer, const struct json *from, uint32_t index)
 {
     const struct json_token *token = &from->tokens[index];
     uint32_t quotes = token->type == JSON_STRING;
-    json_write_raw(writer, from->text + token->start - quotes,
-                   token->end - token->start + 2 * quotes);
+    int result = 0;
+    if (token->type == JSON_OBJECT)
+        return copy_object(writer, from, index);
+    if (token->type != JSON_ARRAY) {
+        json_write_raw(writer, from->text + token->start - quotes,
+                       token->end - token->start + 2 * quotes);
+        return 0;
+    }
+    json_write_array_begin(writer);
+    for (uint32_t at = json_first(from, index); at && result >= 0; at = json_next(from, index, at))
+        result = copy_value(writer, from, at);
+    json_write_array_end(writer);
+    return result;
 }
 
 /* The members that only `overlay` has. */
@@ -24,7 +55,9 @@ static int add_members(struct json_writer *writer, const struct json *base, uint
         if (json_member(base, base_index, name))
             continue;
         json_write_name(writer, name);
-        copy_value(writer, overlay, at + 1);
+        result = copy_value(writer, overlay, at + 1);
+        if (result < 0)
+            return result;
     }
     return 0;
 }
@@ -42,11 +75,13 @@ int json_merge(struct json_writer *writer, const struct json *base, uint32_t bas
         uint32_t other = json_member(overlay, overlay_index, name);
         json_write_name(writer, name);
         if (!other)
-            copy_value(writer, base, at + 1);
+            result = copy_value(writer, base, at + 1);
         else if (overlay->tokens[other].type != JSON_OBJECT ||
                  base->tokens[at + 1].type != JSON_OBJECT)
-            copy_value(writer, overlay, other);
-        else if ((result = json_merge(writer, base, at + 1, overlay, other)) < 0)
+            result = copy_value(writer, overlay, other);
+        else
+            result = json_merge(writer, base, at + 1, overlay, other);
+        if (result < 0)
             return result;
     }
     result = add_members(writer, base, base_index, overlay, overlay_index);

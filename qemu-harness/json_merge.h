@@ -1,7 +1,8 @@
 /* Merges one JSON object into another: for --config.
  *
  * Objects are merged member by member, at every depth; anything else of `overlay` (arrays, null too)
- * replaces what `base` has under that name, and names that only `overlay` has are added behind. */
+ * replaces what `base` has under that name, and names that only `overlay` has are added behind. The
+ * result is one line. */
 #ifndef QEMU_HARNESS_JSON_MERGE_H
 #define QEMU_HARNESS_JSON_MERGE_H
 
