@@ -27,6 +27,7 @@ const char *const control_stream_names[STREAM_COUNT] = {
 
 #define EXIT_CODE_MAX 255
 #define SIGNAL_MAX 64
+#define EVENT_MEMBERS_MAX 64
 
 /* A string member cut to the room there is; "" when it is absent or no string. */
 static void take_text(const struct json *line, const char *name, char *out, size_t size)
@@ -132,10 +133,19 @@ static int read_event(struct control *control, const struct json *line, struct c
     case EVENT_EXIT:
         return read_exit(line, event);
     case EVENT_UNKNOWN:
+        take_text(line, "event", event->name, sizeof(event->name));
+        return 0;
     case EVENT_KIND_COUNT:
         break;
     }
     return 0;
+}
+
+/* A name that stands twice means one thing here and perhaps another to who reads the line behind us. */
+static bool is_event(const struct json *line)
+{
+    return line->tokens[0].type == JSON_OBJECT && line->tokens[0].size <= EVENT_MEMBERS_MAX &&
+           json_member(line, 0, "event") && !json_find_duplicate(line, 0);
 }
 
 static enum control_event_kind event_kind(const struct json *line)
@@ -162,7 +172,7 @@ int control_next(struct control *control, struct control_event *event, struct fa
     if (json_parse(&line, text, length, control->tokens, CONTROL_TOKENS_MAX, &where))
         return failure_set(why, EPROTO, "the guest sent a line that is no JSON: column %u: %s",
                            where.column, where.reason);
-    if (line.tokens[0].type != JSON_OBJECT || !json_member(&line, 0, "event"))
+    if (!is_event(&line))
         return failure_set(why, EPROTO, "the guest sent a line that is no event");
     *event = (struct control_event){.kind = event_kind(&line), .line = text, .line_length = length};
     if (read_event(control, &line, event))

@@ -14,6 +14,17 @@
 
 #define LINE_MAX_BYTES (64 * 1024)
 
+static const char *const own_names[] = {"way_in", "broker_ready", "broker", "broker_exit",
+                                        "notice"};
+
+bool events_is_own(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(own_names); i++)
+        if (strcmp(own_names[i], name) == 0)
+            return true;
+    return false;
+}
+
 int events_open(struct events *events, const char *file, struct failure *why)
 {
     *events = (struct events){.fd = -1};

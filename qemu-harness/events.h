@@ -7,12 +7,16 @@
  *     {"event":"broker_exit","reason":"exit status 0"}          it ended while the sandbox ran
  *     {"event":"notice","text":"..."}                           what is told on standard error
  *
+ * Those behind the first kind are the host's own: a guest that says one of them breaks the protocol, or whoever
+ * reads the file would take its word for where the way in is.
+ *
  * A guest cannot fill the disk with it: beyond EVENTS_GUEST_BYTES_MAX bytes that the guest caused (its own
  * lines and the broker's log) they are left out, and one notice says so. The broker's token is in none.
  */
 #ifndef QEMU_HARNESS_EVENTS_H
 #define QEMU_HARNESS_EVENTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/failure.h"
@@ -27,6 +31,9 @@ struct events {
 
 int events_open(struct events *events, const char *file, struct failure *why);
 void events_close(struct events *events);
+
+/* True for a name that only the host may say. */
+bool events_is_own(const char *name);
 
 /* One line that is JSON already. */
 void events_guest_line(struct events *events, const char *line, size_t length);

@@ -89,6 +89,7 @@ struct sandbox {
     int64_t kill_at;      /* ns: what is not over then is killed; INT64_MAX: no limit */
     int64_t helper_ended; /* ns: when a process that the guest needs had ended; 0: none has */
     enum control_stream out_stream; /* what the guest calls our standard output: stdout or tty */
+    unsigned guest_notices;         /* told on standard error for the guest */
     uint64_t dropped;               /* bytes of output lost in "stdio":"log" */
 };
 

@@ -11,6 +11,7 @@
 #include "common/escape.h"
 
 #define SHOWN_MAX 2048
+#define GUEST_NOTICES_MAX 1000
 
 void sandbox_accept_control(struct sandbox *sandbox)
 {
@@ -62,12 +63,25 @@ static void handle_exit(struct sandbox *sandbox, const struct control_event *eve
     control_send_ack(&sandbox->control);
 }
 
+/* True while what the guest wants to be told is told: standard error may be somebody's log. */
+static bool may_tell(struct sandbox *sandbox)
+{
+    if (sandbox->guest_notices > GUEST_NOTICES_MAX)
+        return false;
+    if (sandbox->guest_notices++ < GUEST_NOTICES_MAX)
+        return true;
+    sandbox_notice(sandbox, "too many warnings from the guest: left out from here");
+    return false;
+}
+
 static void handle_event(struct sandbox *sandbox, const struct control_event *event)
 {
     char name[CONTROL_NAME_MAX * 4], text[SHOWN_MAX];
     escape_text(name, sizeof(name), event->name, strlen(event->name), 0);
     escape_text(text, sizeof(text), event->text, strlen(event->text), 0);
-    if (event->kind != EVENT_OUTPUT && event->kind != EVENT_CREDIT)
+    bool told = event->kind != EVENT_OUTPUT && event->kind != EVENT_CREDIT &&
+                !(event->kind == EVENT_UNKNOWN && events_is_own(event->name));
+    if (told)
         events_guest_line(&sandbox->events, event->line, event->line_length);
     switch (event->kind) {
     case EVENT_HELLO:
@@ -86,22 +100,30 @@ static void handle_event(struct sandbox *sandbox, const struct control_event *ev
         sandbox->kill_at = sandbox->now + POWER_OFF_MS * 1000000LL;
         break;
     case EVENT_WARNING:
-        sandbox_notice(sandbox, "warning from the guest: %s", text);
+        if (may_tell(sandbox))
+            sandbox_notice(sandbox, "warning from the guest: %s", text);
         break;
     case EVENT_FIREWALL:
-        sandbox_notice(sandbox, "the guest's firewall was changed by someone else: %s", name);
+        if (may_tell(sandbox))
+            sandbox_notice(sandbox, "the guest's firewall was changed by someone else: %s", name);
         break;
     case EVENT_OUTPUT:
         handle_output(sandbox, event);
         break;
     case EVENT_DROPPED:
+        if (!may_tell(sandbox))
+            break;
         sandbox_notice(sandbox, "%lld lines of output were dropped", (long long)event->number);
         break;
     case EVENT_EXIT:
         handle_exit(sandbox, event);
         break;
-    case EVENT_CREDIT:
     case EVENT_UNKNOWN:
+        if (events_is_own(event->name))
+            sandbox_fail(sandbox, false,
+                         "guest: it sent the event `%s`, which only the host may say", name);
+        break;
+    case EVENT_CREDIT:
     case EVENT_KIND_COUNT:
         break;
     }
