@@ -100,10 +100,13 @@ void control_output_put(struct control *control, const char *stream, const void 
     control->output_end = written > 0 ? (size_t)written : 0;
 }
 
-void control_output_forget(struct control *control)
+bool control_output_forget(struct control *control)
 {
-    if (control->writing != CONTROL_OUTPUT)
+    bool some = control->writing != CONTROL_OUTPUT && !control_output_free(control);
+
+    if (some)
         control->output_start = control->output_end = 0;
+    return some;
 }
 
 bool control_wants_write(const struct control *control)

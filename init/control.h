@@ -62,8 +62,8 @@ bool control_output_free(const struct control *control);
 void control_output_put(struct control *control, const char *stream, const void *data,
                         size_t length);
 
-/* Forgets output of which the host has seen no byte yet. */
-void control_output_forget(struct control *control);
+/* Forgets output of which the host has seen no byte yet; true when there was some. */
+bool control_output_forget(struct control *control);
 
 bool control_wants_write(const struct control *control);
 

@@ -60,10 +60,15 @@ void log_buffer_write(struct log_buffer *buffer, const char *bytes, size_t lengt
 
 const char *log_buffer_peek(const struct log_buffer *buffer, size_t most, size_t *length)
 {
+    const char *bytes = buffer->bytes + buffer->start;
     size_t ready = (buffer->line > buffer->start ? buffer->line : buffer->end) - buffer->start;
 
-    *length = ready < most ? ready : most;
-    return ready > 0 ? buffer->bytes + buffer->start : NULL;
+    if (ready > most) {
+        const char *newline = memrchr(bytes, '\n', most);
+        ready = newline != NULL ? (size_t)(newline - bytes) + 1 : most;
+    }
+    *length = ready;
+    return ready > 0 ? bytes : NULL;
 }
 
 void log_buffer_remove(struct log_buffer *buffer, size_t length)
@@ -81,4 +86,15 @@ int64_t log_buffer_take_dropped(struct log_buffer *buffer)
 
     buffer->dropped = 0;
     return dropped;
+}
+
+int64_t log_buffer_drop_all(struct log_buffer *buffer)
+{
+    int64_t lines = log_buffer_take_dropped(buffer);
+
+    lines += buffer->end > buffer->line; /* the beginning of one */
+    for (size_t at = buffer->start; at < buffer->line; at++)
+        lines += buffer->bytes[at] == '\n';
+    buffer->start = buffer->line = buffer->end = 0;
+    return lines;
 }

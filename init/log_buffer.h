@@ -22,8 +22,8 @@ struct log_buffer {
 /* Takes all of it, or drops what does not fit by the rule above. */
 void log_buffer_write(struct log_buffer *buffer, const char *bytes, size_t length);
 
-/* Bytes ready to go: whole lines; only when there are none, the beginning of one (a prompt). NULL and 0
- * when empty. At most `most` bytes. */
+/* Bytes ready to go, at most `most`: whole lines; a piece of one only when it is longer than that, or when
+ * there is nothing but the beginning of one (a prompt). NULL and 0 when empty. */
 const char *log_buffer_peek(const struct log_buffer *buffer, size_t most, size_t *length);
 
 /* Removes bytes that log_buffer_peek gave. */
@@ -31,5 +31,8 @@ void log_buffer_remove(struct log_buffer *buffer, size_t length);
 
 /* Lines dropped since the last call. */
 int64_t log_buffer_take_dropped(struct log_buffer *buffer);
+
+/* Drops all that waits; the lines dropped by it and since the last call of either. */
+int64_t log_buffer_drop_all(struct log_buffer *buffer);
 
 #endif

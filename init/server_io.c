@@ -99,6 +99,9 @@ static void send_log(struct server_io *io, struct control *control, enum output_
     if (bytes == NULL)
         return;
     control_output_put(control, output_stream_names[stream], bytes, length);
+    io->lines_sent = 0;
+    for (size_t at = 0; at < length; at++)
+        io->lines_sent += bytes[at] == '\n';
     log_buffer_remove(log, length);
     (void)control_flush(control);
 }
@@ -284,6 +287,18 @@ bool server_io_drained(struct server_io *io)
         ended = ended && output->fd < 0;
     }
     return ended && io->logs[OUTPUT_STDOUT].end == 0 && io->logs[OUTPUT_STDERR].end == 0;
+}
+
+void server_io_give_up(struct server_io *io, struct control *control)
+{
+    int64_t lines = control_output_forget(control) ? io->lines_sent : 0;
+
+    if (io->mode != STDIO_LOG)
+        return;
+    for (int stream = OUTPUT_STDOUT; stream <= OUTPUT_STDERR; stream++)
+        lines += log_buffer_drop_all(&io->logs[stream]);
+    if (lines > 0)
+        (void)event_dropped(control, lines);
 }
 
 bool server_io_waits_for_host(const struct server_io *io, const struct control *control)

@@ -48,6 +48,7 @@ struct server_io {
     struct server_output outputs[OUTPUT_STREAM_COUNT];
     struct log_buffer logs[2]; /* of stdout and stderr, mode `log` */
     enum output_stream turn;   /* who is asked first for the next piece of output */
+    int64_t lines_sent;        /* mode `log`: in what was put into the slot last */
 };
 
 /* Our ends, non-blocking: `in` and `out` are two descriptors of one pty master in mode `tty`, and `error` is
@@ -78,6 +79,10 @@ int server_io_resize(const struct server_io *io, unsigned short rows, unsigned s
 /* True when every output has ended and all of it lies in the control channel's queue or beyond. Closes
  * outputs that have ended while the host gives no credit, which a read would have told otherwise. */
 bool server_io_drained(struct server_io *io);
+
+/* The time to drain is over: output of which the host has seen nothing is thrown away, and in mode `log`
+ * counted as dropped. */
+void server_io_give_up(struct server_io *io, struct control *control);
 
 /* True when bytes of the server wait, and for nothing but the host. */
 bool server_io_waits_for_host(const struct server_io *io, const struct control *control);

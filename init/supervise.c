@@ -121,7 +121,7 @@ static void expire_phase(struct sandbox *sandbox, int64_t now)
     } else if (sandbox->phase == PHASE_KILLED) {
         if (!sandbox->server.ended)
             sandbox->server.wait_status = WAIT_STATUS_KILLED;
-        control_output_forget(&sandbox->control);
+        server_io_give_up(&sandbox->io, &sandbox->control);
         set_phase(sandbox, PHASE_ENDED, 0);
     } else {
         kill_server(sandbox, now);

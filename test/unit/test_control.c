@@ -158,11 +158,12 @@ static void output_is_forgotten_only_whole(void **state)
 {
     (void)state;
     control_output_put(&control, "stdout", "x", 1);
-    control_output_forget(&control);
+    assert_true(control_output_forget(&control));
+    assert_false(control_output_forget(&control));
     assert_true(control_output_free(&control));
     sends("");
     fill_socket();
-    control_output_forget(&control); /* a part is out: the frame must be finished */
+    assert_false(control_output_forget(&control)); /* a part is out: the frame must be finished */
     assert_false(control_output_free(&control));
 }
 

@@ -63,6 +63,28 @@ static void pieces(void **state)
     takes("456789\n");
 }
 
+/* A piece ends at the end of a line where it can. */
+static void pieces_end_with_lines(void **state)
+{
+    size_t length;
+
+    (void)state;
+    put("one\ntwo\nthree\n");
+    assert_memory_equal(log_buffer_peek(&buffer, 10, &length), "one\ntwo\n", 8);
+    assert_int_equal(length, 8);
+}
+
+static void drop_all(void **state)
+{
+    size_t length;
+
+    (void)state;
+    assert_int_equal(log_buffer_drop_all(&buffer), 0);
+    put("one\ntwo\nhalf");
+    assert_int_equal(log_buffer_drop_all(&buffer), 3);
+    assert_null(log_buffer_peek(&buffer, SIZE_MAX, &length));
+}
+
 /* Fills it with lines of 64 bytes; returns how many went in. */
 static int fill(void)
 {
@@ -187,6 +209,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(lines_pass, clear),
         cmocka_unit_test_setup(pieces, clear),
+        cmocka_unit_test_setup(pieces_end_with_lines, clear),
+        cmocka_unit_test_setup(drop_all, clear),
         cmocka_unit_test_setup(full_drops_whole_lines, clear),
         cmocka_unit_test_setup(half_a_line_is_taken_back, clear),
         cmocka_unit_test_setup(giant_line, clear),

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "common/encoding.h"
 #include "common/io.h"
 
 static struct control control;
@@ -286,6 +287,56 @@ static void log_never_blocks(void **state)
     assert_int_equal(io.logs[OUTPUT_STDOUT].dropped, 0); /* told */
 }
 
+/* Lines in the output events of a text, and those that its `dropped` events count. */
+static long lines_told(char *text)
+{
+    long lines = 0;
+
+    for (char *at = text; (at = strstr(at, "\"data\":\"")) != NULL;) {
+        at += strlen("\"data\":\"");
+        size_t length = strcspn(at, "\"");
+        int bytes = base64_decode(at, length, at, length);
+        for (int i = 0; i < bytes; i++)
+            lines += at[i] == '\n';
+        at += length;
+    }
+    return lines;
+}
+
+static long lines_dropped(const char *text)
+{
+    long lines = 0;
+
+    for (; (text = strstr(text, "\"lines\":")) != NULL; text++)
+        lines += strtol(text + strlen("\"lines\":"), NULL, 10);
+    return lines;
+}
+
+/* What is given up at the end is counted too: lines told and lines dropped are all that were written. */
+static void log_given_up_is_counted(void **state)
+{
+    static char all[2 * 1024 * 1024];
+    char *end = all;
+    const int count = 40000;
+
+    (void)state;
+    for (int round = 0; round < count; round++) {
+        assert_int_equal(write(server_out, "some line of the log\n", 21), 21);
+        if (round % 500 == 0)
+            turn();
+    }
+    turn();
+    assert_true(io.logs[OUTPUT_STDOUT].end > 0);
+    server_io_give_up(&io, &control);
+    for (int round = 0; round < 100; round++) {
+        assert_int_equal(control_flush(&control), 0);
+        end = stpcpy(end, received());
+    }
+    long dropped = lines_dropped(all);
+    assert_true(dropped > 0);
+    assert_int_equal(lines_told(all) + dropped, count);
+}
+
 #define PIPE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_pipe, tear_down)
 #define LOG_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_log, tear_down)
 
@@ -302,6 +353,7 @@ int main(void)
         PIPE_TEST(drained),
         PIPE_TEST(drained_without_credit),
         LOG_TEST(log_never_blocks),
+        LOG_TEST(log_given_up_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
