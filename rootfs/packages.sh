@@ -20,6 +20,8 @@ fi
 have=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null |
     awk '$1 == "installed" { print $2 }') || true
 missing=$(printf '%s\n' "$wanted" | grep -vxF -e "$have" || true)
+# A nodejs that is not Debian's brings npm itself, and conflicts with Debian's.
+[ ! -x /usr/bin/npm ] || missing=$(printf '%s\n' "$missing" | grep -vxF npm || true)
 [ -n "$missing" ] || exit 0
 
 echo "These Debian packages are missing and will be installed with apt-get:"

@@ -1,0 +1,202 @@
+"""Clients that people use, each streaming from the tour's demo gateway through a real agent and a real broker: what they
+get arrives piece by piece, and what they say of a refusal holds the broker's own message.
+
+curl, Debian's python3-requests, node's fetch, and the SDKs `openai` and `@anthropic-ai/sdk`, which npm installs into the
+cache folder from the lock file in clients/.
+"""
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import pathlib
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import agent_rig
+from broker_rig import PATIENCE, SECRET, TOP, Broker
+
+HERE = pathlib.Path(__file__).resolve().parent / "clients"
+EVENTS = 8
+CLIENTS = ["curl", "requests", "fetch", "openai", "anthropic"]
+SLOW = 60  # seconds: node on a loaded machine
+
+
+# --- what has to be there --------------------------------------------------------------------------------------------
+
+def need(program):
+    path = shutil.which(program)
+    if not path:
+        pytest.skip(f"{program} is not installed")
+    return path
+
+
+@pytest.fixture(scope="module")
+def modules():
+    """The folder with node_modules, filled once for each lock file."""
+    npm = need("npm")
+    inputs = [HERE / "package.json", HERE / "package-lock.json"]
+    name = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()[:16]
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "codev-sandbox" / "npm"
+    folder = cache / name
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "complete").exists():
+            folder.mkdir(exist_ok=True)
+            for path in inputs:
+                shutil.copy(path, folder)
+            result = subprocess.run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder,
+                                    capture_output=True, text=True, timeout=300)
+            if result.returncode != 0:
+                pytest.skip(f"npm cannot install the SDKs: {result.stderr.strip().splitlines()[-1:]}")
+            (folder / "complete").touch()
+    return folder
+
+
+def command_of(client, base, request):
+    if client == "curl":
+        return [need("curl"), "-sS", "-N", "--fail-with-body", "--noproxy", "*", "-d", "{}", f"{base}/v1/messages"]
+    if client == "requests":
+        if not importlib.util.find_spec("requests"):
+            pytest.skip("python3-requests is not installed")
+        return ["/usr/bin/python3", str(HERE / "stream.py"), base]
+    needs_modules = client != "fetch"
+    folder = request.getfixturevalue("modules") if needs_modules else "/"
+    return [need("node"), str(HERE / "stream.mjs"), str(folder), client, base]
+
+
+# --- gateway, broker, agent ------------------------------------------------------------------------------------------
+
+class DemoGateway:
+    """The tour's, telling as each event of a stream leaves."""
+
+    def __init__(self, folder):
+        (folder / "token").write_text(SECRET)
+        self.process = subprocess.Popen(
+            [sys.executable, str(TOP / "qemu-harness/tour/demo_gateway.py"), "--dir", str(folder / "demo"), "--token-file",
+             str(folder / "token"), "--events", str(EVENTS), "--interval-ms", "150", "--announce"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        ready = json.loads(self.process.stdout.readline())
+        self.url, self.ca = ready["url"], ready["ca"]
+        self.sent = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        with contextlib.suppress(ValueError):
+            for line in self.process.stdout:
+                self.sent.put(json.loads(line)["number"])
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait(PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory):
+    server = DemoGateway(tmp_path_factory.mktemp("gateway"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory, gateway):
+    with Broker(tmp_path_factory.mktemp("clients"), gateway=gateway.url, rules={"down": "https://127.0.0.1:1"},
+                options=["--ca-file", gateway.ca]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def base(broker):
+    """Where the sandbox's programs find the broker."""
+    front = agent_rig.listen_tcp()
+    port = front.getsockname()[1]
+    with agent_rig.running([{"role": "broker", "fd": front, "dial": [f"unix:{broker.socket}"], "secret": broker.token}]):
+        yield f"http://127.0.0.1:{port}"
+
+
+def environment():
+    proxies = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
+    return {name: value for name, value in os.environ.items() if name.lower() not in proxies}
+
+
+def pieces(client, output):
+    """What the client prints, as it prints it, in the form of stream.mjs."""
+    for line in output:
+        if client != "curl":
+            yield json.loads(line)
+        elif line.startswith(b"data: "):
+            event = json.loads(line[6:])
+            if event["type"] == "content_block_delta":
+                yield {"text": event["delta"]["text"]}
+            if event["type"] == "message_stop":
+                yield {"end": True}
+        elif line.startswith(b"{"):
+            yield {"error": line.decode()}
+
+
+@pytest.fixture
+def start(request):
+    """Starts a client; ends it, should the test fail."""
+    started = []
+
+    def run(client, base):
+        process = subprocess.Popen(command_of(client, base, request), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=environment())
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+# --- tests -----------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_streams_piece_by_piece(client, base, gateway, start):
+    """All the text, and the first piece while the gateway still has some to send."""
+    while not gateway.sent.empty():
+        gateway.sent.get()
+    process = start(client, f"{base}/gateway")
+    got = []
+    for piece in pieces(client, process.stdout):
+        if not got:
+            sent_by_then = gateway.sent.qsize()
+        got.append(piece)
+    assert process.wait(SLOW) == 0, process.stderr.read()
+    assert [list(piece) for piece in got] == [["text"]] * EVENTS + [["end"]], (got, process.stderr.read())
+    assert "".join(piece.get("text", "") for piece in got).startswith("A sandbox is a small room")
+    assert sent_by_then < EVENTS
+
+
+def refusal(client, start, base, route):
+    process = start(client, f"{base}/{route}")
+    got = list(pieces(client, process.stdout))
+    status = process.wait(SLOW)
+    assert len(got) == 1 and "error" in got[0], (got, process.stderr.read())
+    assert status == (22 if client == "curl" else 0)
+    return got[0]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_refusals_show_the_brokers_message(client, base, broker, start):
+    """An unknown name, an upstream that is down, and a login that has ended, the client's own way of saying it."""
+    expected = [("nope", 404, "no rule of that name in sandbox-egress.json"), ("down", 502, "the upstream could not be reached")]
+    for route, status, message in expected:
+        got = refusal(client, start, base, route)
+        assert message in got["error"] and got.get("status", status) == status, got
+    hidden = broker.token_file.with_name("hidden")
+    broker.token_file.rename(hidden)
+    try:
+        got = refusal(client, start, base, "gateway")
+        assert "no gateway login on the host" in got["error"] and got.get("status", 503) == 503, got
+    finally:
+        hidden.rename(broker.token_file)
