@@ -80,7 +80,7 @@ struct sandbox {
     int config_length;
     char *overlay; /* --config */
     long overlay_length;
-    bool config_sent, input_ended, log_drops, broker_gone;
+    bool config_sent, input_ended, log_drops, steers_terminal, broker_gone;
     bool terminated;      /* an end by a signal to us, or by a reader of our output that left */
     int first_signal;     /* that ended us, 0 for none */
     int64_t hello_by;     /* ns: deadline for the guest's hello */

@@ -43,6 +43,10 @@ static void handle_ready(struct sandbox *sandbox)
 static void handle_output(struct sandbox *sandbox, const struct control_event *event)
 {
     struct output *output = event->stream == STREAM_STDERR ? &sandbox->error : &sandbox->output;
+    if (event->stream == STREAM_TTY && !sandbox->steers_terminal) {
+        sandbox_fail(sandbox, false, "guest: it sent a terminal's output and has no terminal");
+        return;
+    }
     if (event->stream != STREAM_STDERR)
         sandbox->out_stream = event->stream;
     if (output_put(output, event->data, event->length))

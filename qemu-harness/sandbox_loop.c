@@ -49,6 +49,8 @@ void sandbox_over(struct sandbox *sandbox, int exit_status)
         return;
     sandbox->phase = PHASE_OVER;
     sandbox->exit_status = exit_status;
+    output_finish(&sandbox->output);
+    output_finish(&sandbox->error);
     sandbox->kill_at = sandbox->now + POWER_OFF_MS * MS;
 }
 
@@ -112,8 +114,8 @@ static void watch_sources(const struct sandbox *sandbox, struct pollfd *fds)
           control->state == CONTROL_LISTENING ? POLLIN : 0);
     watch(fds, SOURCE_CONTROL, control->fd, (short)(read | write));
     watch(fds, SOURCE_STDIN, STDIN_FILENO, wants_input(sandbox) ? POLLIN : 0);
-    watch(fds, SOURCE_STDOUT, sandbox->output.fd, sandbox->output.length ? POLLOUT : 0);
-    watch(fds, SOURCE_STDERR, sandbox->error.fd, sandbox->error.length ? POLLOUT : 0);
+    watch(fds, SOURCE_STDOUT, sandbox->output.fd, output_pending(&sandbox->output) ? POLLOUT : 0);
+    watch(fds, SOURCE_STDERR, sandbox->error.fd, output_pending(&sandbox->error) ? POLLOUT : 0);
     watch(fds, SOURCE_CONSOLE, sandbox->console.fd, POLLIN);
     watch(fds, SOURCE_DIAGNOSTICS, sandbox->diagnostics.fd, POLLIN);
     watch(fds, SOURCE_BROKER_OUT, sandbox->broker.out, POLLIN);
@@ -244,7 +246,8 @@ static void look_at_clock(struct sandbox *sandbox)
     }
     if (sandbox->phase < PHASE_OVER && sandbox->now >= sandbox->kill_at)
         sandbox_fail(sandbox, false, "guest: it did not end in time and was killed");
-    if (sandbox->phase == PHASE_OVER && sandbox->output.length == 0 && sandbox->error.length == 0 &&
+    if (sandbox->phase == PHASE_OVER && !output_pending(&sandbox->output) &&
+        !output_pending(&sandbox->error) &&
         (qemu_ended(sandbox) || sandbox->now >= sandbox->kill_at))
         sandbox->phase = PHASE_DONE;
 }

@@ -164,8 +164,9 @@ static int step_ready_broker(struct sandbox *sandbox, struct failure *why)
     return result;
 }
 
-/* --config may have made it a log: then the guest counts no credit, and drops instead. */
-static int look_for_log(struct sandbox *sandbox, struct failure *why)
+/* --config may have changed it. A log has no credit, it drops instead; only a terminal's bytes go to ours as they
+ * are. */
+static int look_at_stdio(struct sandbox *sandbox, struct failure *why)
 {
     CLEANUP_FREE struct json_token *tokens = calloc(CONTROL_TOKENS_MAX, sizeof(*tokens));
     struct json config;
@@ -178,6 +179,9 @@ static int look_for_log(struct sandbox *sandbox, struct failure *why)
     uint32_t server = json_member(&config, 0, "server");
     uint32_t stdio = server ? json_member(&config, server, "stdio") : 0;
     sandbox->log_drops = stdio && json_string_equals(&config, stdio, "log");
+    sandbox->steers_terminal = stdio && json_string_equals(&config, stdio, "tty");
+    sandbox->output.escape = sandbox->output.terminal && !sandbox->steers_terminal;
+    sandbox->error.escape = sandbox->error.terminal;
     return 0;
 }
 
@@ -207,7 +211,7 @@ static int step_boot_config(struct sandbox *sandbox, struct failure *why)
     if (!sandbox->config)
         return failure_errno(why, ENOMEM, "boot configuration");
     sandbox->config_length = boot_config_write(sandbox->config, &parts, why);
-    return sandbox->config_length < 0 ? sandbox->config_length : look_for_log(sandbox, why);
+    return sandbox->config_length < 0 ? sandbox->config_length : look_at_stdio(sandbox, why);
 }
 
 static int step_run_folder(struct sandbox *sandbox, struct failure *why)

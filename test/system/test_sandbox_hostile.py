@@ -40,3 +40,42 @@ def test_warnings_without_end_are_told_for_a_while(rig):
     status, _, err = rig.run(scenario)
     assert status == 0
     assert err.count("\n") == 1001 and err.endswith("left out from here\n")
+
+
+def on_terminal(rig, scenario, *arguments, which):
+    """What a terminal gets that is standard output, or error, of a run whose other descriptors are none."""
+    ours, theirs = pty.openpty()
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, which: theirs}
+    process = rig.start(scenario, *arguments, **streams)
+    os.close(theirs)
+    seen = b""
+    while select.select([ours], [], [], PATIENCE)[0]:
+        try:
+            seen += os.read(ours, 65536)
+        except OSError:  # its other end was closed
+            break
+    os.close(ours)
+    return process.wait(PATIENCE), seen
+
+
+@pytest.mark.parametrize("which", ["stdout", "stderr"])
+def test_text_on_a_terminal_steers_nothing(rig, which):
+    scenario = """
+import base64
+channel = guest.ready()
+for piece in (b'\\x1b]52;c;bWluZQ==\\x07one\\n', b'tw\\xc3', b'\\xb6\\x1b[2J\\n\\xe2\\x82'):
+    channel.send({'event': 'output', 'stream': %r, 'data': base64.b64encode(piece).decode()})
+""" % which + EXIT % "'code': 3"
+    status, seen = on_terminal(rig, scenario, which=which)
+    assert status == 3
+    assert seen.replace(b"\r\n", b"\n") == "\\x1b]52;c;bWluZQ==\\x07one\ntwö\\x1b[2J\n\\xe2\\x82".encode()
+
+
+def test_a_terminals_bytes_are_taken_from_a_command_that_has_one_only(rig):
+    scenario = "channel = guest.ready(); channel.send({'event': 'output', 'stream': 'tty', 'data': 'G1sySg=='}); time.sleep(60)"
+    status, seen = on_terminal(rig, scenario, which="stdout")
+    assert (status, seen) == (125, b"")
+    config = rig.folder / "config.json"
+    config.write_text(json.dumps({"server": {"stdio": "tty"}}))
+    scenario = scenario.replace("time.sleep(60)", EXIT % "'code': 0")
+    assert on_terminal(rig, scenario, "--config", config, which="stdout") == (0, b"\x1b[2J")

@@ -110,12 +110,77 @@ static void a_closed_descriptor(void **state)
     output_close(&none);
 }
 
+/* What was written for these pieces when the reader is a terminal. */
+static void expect_shown(const char *const pieces[], const char *shown)
+{
+    char got[256];
+    output.escape = true;
+    for (size_t i = 0; pieces[i]; i++) {
+        assert_true(output_put(&output, (const unsigned char *)pieces[i], strlen(pieces[i])));
+        output_flush(&output);
+        assert_false(output_pending(&output));
+        assert_int_equal(output_take_credit(&output), strlen(pieces[i]));
+    }
+    output_finish(&output);
+    output_flush(&output);
+    assert_false(output_pending(&output));
+    ssize_t length = read(reader, got, sizeof(got) - 1);
+    assert_true(length >= 0);
+    got[length] = '\0';
+    assert_string_equal(got, shown);
+}
+
+static void a_terminal_sees_text(void **state)
+{
+    (void)state;
+    expect_shown((const char *const[]){"\033]0;mine\007\tone\n", "\302\233", NULL},
+                 "\\x1b]0;mine\\x07\tone\n\\xc2\\x9b");
+}
+
+static void characters_that_come_in_pieces(void **state)
+{
+    (void)state;
+    expect_shown((const char *const[]){"a\342", "\202", "\254b\360\237", "\230\200\303", NULL},
+                 "a\342\202\254b\360\237\230\200\\xc3");
+}
+
+static void a_character_that_never_becomes_whole(void **state)
+{
+    (void)state;
+    expect_shown((const char *const[]){"\342", "\342", "x\302", "\033", NULL},
+                 "\\xe2\\xe2x\\xc2\\x1b");
+}
+
+static void much_text_for_a_terminal(void **state)
+{
+    static unsigned char got[4 * OUTPUT_SIZE];
+    size_t received = 0;
+    (void)state;
+    memset(data, 7, sizeof(data));
+    output.escape = true;
+    assert_true(output_put(&output, data, sizeof(data)));
+    for (output_flush(&output); received < sizeof(got); output_flush(&output)) {
+        ssize_t length = read(reader, got + received, sizeof(got) - received);
+        assert_true(length > 0);
+        received += (size_t)length;
+    }
+    assert_false(output_pending(&output));
+    for (size_t i = 0; i < sizeof(got); i += 4)
+        assert_memory_equal(got + i, "\\x07", 4);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(slow_reader_loses_nothing), TEST(more_than_the_credit),
-                                       TEST(a_reader_that_left), TEST(credit_comes_in_steps),
-                                       TEST(a_closed_descriptor)};
+    const struct CMUnitTest tests[] = {TEST(slow_reader_loses_nothing),
+                                       TEST(more_than_the_credit),
+                                       TEST(a_reader_that_left),
+                                       TEST(credit_comes_in_steps),
+                                       TEST(a_closed_descriptor),
+                                       TEST(a_terminal_sees_text),
+                                       TEST(characters_that_come_in_pieces),
+                                       TEST(a_character_that_never_becomes_whole),
+                                       TEST(much_text_for_a_terminal)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
