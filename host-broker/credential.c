@@ -93,7 +93,8 @@ bool credential_refresh(struct credential *credential, bool always, struct failu
     if (result == 0)
         return true;
     if (length > 0 && is_shortage(result)) {
-        credential->length = length; /* the file was not opened, so the token at hand is as it was */
+        credential->length =
+            length; /* the file was not opened, so the token at hand is as it was */
         return true;
     }
     secret_wipe(credential->token, CREDENTIAL_MEMORY);
