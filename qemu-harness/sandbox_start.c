@@ -14,6 +14,8 @@
 #include "common/io.h"
 
 #define DIAGNOSTICS_LINES 10
+#define PROTECTED_FIXED 11              /* paths of step_mounts besides the CA files */
+#define APP_RULES "sandbox-egress.json" /* as the broker calls it */
 
 static int step_files(struct sandbox *sandbox, struct failure *why)
 {
@@ -49,15 +51,25 @@ static int step_machine(struct sandbox *sandbox, struct failure *why)
 static int step_mounts(struct sandbox *sandbox, struct failure *why)
 {
     const struct options *options = &sandbox->options;
-    struct protected_path paths[6 + OPTION_REPEAT_MAX] = {
+    char app_rules[PATH_MAX];
+    bool log_is_file = options->broker_log && strcmp(options->broker_log, "-") != 0;
+    if (options->app_data &&
+        snprintf(app_rules, sizeof(app_rules), "%s/" APP_RULES, options->app_data) >= PATH_MAX)
+        return failure_set(why, ENAMETOOLONG, "--app-data: path too long");
+    struct protected_path paths[PROTECTED_FIXED + OPTION_REPEAT_MAX] = {
         {"the runtime folder", sandbox->folder.path, false},
         {"the app-data folder", options->app_data, false},
         {"the rules file", options->rules, false},
         {"the gateway's token file", options->gateway_token_file, false},
         {"the kernel", sandbox->qemu.kernel_path, true},
         {"the image", sandbox->qemu.image_path, true},
+        {"the rules file", options->app_data ? app_rules : NULL, false}, /* it may be a link */
+        {"the configuration file", options->config, true},
+        {"the events file", options->events, true},
+        {"the console file", options->console, true},
+        {"the broker's log", log_is_file ? options->broker_log : NULL, true},
     };
-    unsigned count = 6;
+    unsigned count = PROTECTED_FIXED;
     for (unsigned i = 0; i < options->ca_files.count; i++)
         paths[count++] = (struct protected_path){"the CA file", options->ca_files.items[i], false};
     int result = mount_table_open(&sandbox->mounts, &options->mounts, why);
@@ -227,11 +239,11 @@ struct start_step {
 static const struct start_step start_steps[] = {
     {"signals", sandbox_watch_signals},
     {"clock", sandbox_watch_clock},
-    {"files", step_files},
     {"config", step_config},
     {"runtime-folder", step_run_folder},
     {"machine", step_machine},
     {"mounts", step_mounts},
+    {"files", step_files}, /* not before: a guest may have put a link in the place of one */
     {"account", step_account},
     {"vsock", step_vsock},
     {"broker", step_broker},

@@ -79,3 +79,32 @@ def test_a_terminals_bytes_are_taken_from_a_command_that_has_one_only(rig):
     config.write_text(json.dumps({"server": {"stdio": "tty"}}))
     scenario = scenario.replace("time.sleep(60)", EXIT % "'code': 0")
     assert on_terminal(rig, scenario, "--config", config, which="stdout") == (0, b"\x1b[2J")
+
+
+@pytest.mark.parametrize("option", ["--events", "--console", "--broker-log", "--config"])
+def test_what_the_host_writes_or_obeys_is_not_for_the_guest(rig, option):
+    work, victim = rig.folder / "work", rig.folder / "victim"
+    work.mkdir()
+    victim.write_text("{}")
+    (work / "planted").symlink_to(victim)
+    rig.events_file.unlink(missing_ok=True)
+    command = [word for word in rig.command() if word not in ("--events", str(rig.events_file))]
+    for mode, answer in ("rw", 125), ("ro", 0):
+        result = subprocess.run([*command, "--file-server", "9p", "--mount", f"{work}:/workspace/w:{mode}", option, work / "planted"],
+                                env=rig.environment("channel = guest.ready(); " + EXIT % "'code': 0"), stdin=subprocess.DEVNULL,
+                                capture_output=True, text=True, timeout=PATIENCE)
+        assert result.returncode == answer, result.stderr
+        if mode == "rw":
+            assert result.stderr.startswith(f"codev-sandbox: mounts: mount {work} refused: it contains the ")
+            assert victim.read_text() == "{}"
+
+
+def test_rules_of_the_app_that_lie_in_a_mount_by_a_link(rig):
+    data, work = rig.folder / "data", rig.folder / "work"
+    data.mkdir()
+    work.mkdir()
+    (work / "rules.json").write_text("{}")
+    (data / "sandbox-egress.json").symlink_to(work / "rules.json")
+    status, _, err = rig.run("", "--mount", work, "--app-data", data)
+    assert status == 125
+    assert err == f"codev-sandbox: mounts: mount {work} refused: it contains the rules file {work / 'rules.json'}\n"
