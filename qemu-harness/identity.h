@@ -28,7 +28,8 @@ struct identity {
         keep_chroot; /* leaves CAP_SYS_CHROOT and CAP_SETPCAP to the program (virtiofsd drops them) */
 };
 
-/* Takes the ids when we are root, drops every capability, sets no_new_privs. */
+/* Takes the ids when we are root, drops every capability, sets no_new_privs; from then on no file becomes
+ * set-uid (set_uid_filter.h). */
 int identity_take(const struct identity *identity, struct failure *why);
 
 /* For spawn.prepare: keeps the ids, drops the capabilities. */

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "qemu-harness/set_uid_filter.h"
+
 #define DEFAULT_ID 1000
 
 void account_choose(struct account *account, const struct mount_table *mounts)
@@ -107,7 +109,11 @@ int identity_take(const struct identity *identity, struct failure *why)
         if (result)
             return result;
     }
-    return keep_only(kept, why);
+    result = keep_only(kept, why);
+    if (result)
+        return result;
+    result = set_uid_filter_load();
+    return result ? failure_errno(why, -result, "seccomp") : 0;
 }
 
 int identity_drop_capabilities(void *unused, struct failure *why)

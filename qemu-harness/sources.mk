@@ -25,6 +25,7 @@ SANDBOX_SRCS := \
     qemu-harness/sandbox_loop.c \
     qemu-harness/sandbox_signals_linux.c \
     qemu-harness/sandbox_start.c \
+    qemu-harness/set_uid_filter_linux.c \
     qemu-harness/terminal.c \
     qemu-harness/timeline.c \
     qemu-harness/vsock.c \
