@@ -128,10 +128,64 @@ static int mount_check_path(const struct mount *mount, const char *what, const c
     return error < 0 ? failure_errno(why, -error, "%s %s", what, path) : 0;
 }
 
+/* Where the part of a path begins that has no ".." in it: before, one leaves a folder without any link. */
+static size_t behind_last_parent(const char *path)
+{
+    size_t begin = 0;
+    for (size_t at = 0; path[at]; at++)
+        if (strncmp(path + at, "..", 2) == 0 && (at == 0 || path[at - 1] == '/') &&
+            (path[at + 2] == '/' || path[at + 2] == '\0'))
+            begin = at + 2;
+    return begin;
+}
+
+/* 1 when the way to the mount's folder goes through `outer` and out of it again by a symbolic link. */
+static int leads_out_of(const struct mount *mount, const struct stat *outer)
+{
+    const char *path = mount->spec.host;
+    char part[PATH_MAX];
+    int inside = folder_lies_in(mount->fd, outer);
+    for (size_t at = behind_last_parent(path); inside == 0 && at <= strlen(path); at++) {
+        if (at > 0 && path[at] != '/' && path[at] != '\0')
+            continue; /* at 0: the root, or the working directory */
+        snprintf(part, sizeof(part), "%s%.*s", path[0] == '/' ? "" : "./", (int)at, path);
+        CLEANUP_FD int folder = open(part[0] ? part : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        int result = folder < 0 ? -errno : folder_lies_in(folder, outer);
+        if (result != 0)
+            return result;
+    }
+    return inside < 0 ? inside : 0;
+}
+
+static int check_links(const struct mount_table *table, const struct mount *mount,
+                       struct failure *why)
+{
+    for (unsigned i = 0; i < table->count; i++) {
+        const struct mount *other = &table->entries[i];
+        struct stat outer;
+        if (other == mount || other->spec.readonly)
+            continue;
+        if (fstat(other->fd, &outer))
+            return failure_errno(why, errno, "mount %s", other->real);
+        int result = leads_out_of(mount, &outer);
+        if (result < 0)
+            return failure_errno(why, -result, "mount %s", mount->spec.host);
+        if (result > 0)
+            return failure_set(why, EPERM,
+                               "mount %s refused: it is %s by a symbolic link in %s, where a "
+                               "sandbox can write",
+                               mount->spec.host, mount->real, other->real);
+    }
+    return 0;
+}
+
 int mount_check(const struct mount_table *table, const struct protected_path *protected_paths,
                 unsigned count, struct failure *why)
 {
     for (unsigned i = 0; i < table->count; i++) {
+        int linked = check_links(table, &table->entries[i], why);
+        if (linked)
+            return linked;
         for (unsigned j = 0; j < count; j++) {
             const struct protected_path *one = &protected_paths[j];
             if (!one->path || (one->writable_only && table->entries[i].spec.readonly))

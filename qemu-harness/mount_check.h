@@ -6,6 +6,9 @@
  * file a guest could put a link to any file of the user's, for the next run to write into. Folders are compared as device and inode up the whole
  * chain of parents, so neither a symbolic link nor a bind mount of the same folder gets around it.
  *
+ * Nor may the way to a folder lead out of another one that is mounted for writing: the link on it could be the work
+ * of an earlier sandbox, and `--mount app --mount app/docs:/workspace/docs:ro` would show it whatever it points to.
+ *
  * Each folder stays open: what was judged is what the file servers share, whatever happens to the name.
  */
 #ifndef QEMU_HARNESS_MOUNT_CHECK_H

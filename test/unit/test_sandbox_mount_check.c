@@ -152,13 +152,62 @@ static void who_may_write(void **state)
     assert_true(mount_writable_by(&mount, 7, 7));
 }
 
+/* Judges the second mount beside the first. */
+static int judge_beside(const char *first, const char *second, struct failure *why)
+{
+    struct option_list list = {.items = {first, second}, .count = 2};
+    struct mount_table table;
+    int result = mount_table_open(&table, &list, why);
+    if (!result)
+        result = mount_check(&table, NULL, 0, why);
+    mount_table_close(&table);
+    return result;
+}
+
+static void links_out_of_a_writable_mount(void **state)
+{
+    struct failure why;
+    char readonly[300];
+    (void)state;
+    assert_int_equal(symlink(in_base("data"), in_base("work/planted")), 0);
+    assert_int_equal(symlink(in_base("work"), in_base("own")), 0);
+    assert_int_equal(mkdir(in_base("work/deep"), 0755), 0);
+    assert_int_equal(judge_beside(in_base("work"), in_base("work/planted"), &why), -EPERM);
+    assert_non_null(strstr(why.text, "work/planted refused: it is "));
+    assert_non_null(strstr(why.text, "data by a symbolic link in "));
+    assert_int_equal(judge_beside(in_base("work/planted/sub"), in_base("work"), &why), -EPERM);
+    assert_int_equal(judge_beside(in_base("own"), in_base("own/planted"), &why), -EPERM);
+    /* relative, from within */
+    int before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(chdir(in_base("work")), 0);
+    assert_int_equal(judge_beside(".:/workspace/w", "planted", &why), -EPERM);
+    assert_int_equal(judge_beside(".:/workspace/w", "./deep/../planted", &why), -EPERM);
+    assert_int_equal(judge_beside(".:/workspace/w", "../data", &why), 0);
+    assert_int_equal(judge_beside(".:/workspace/w", "deep/../../data", &why), 0);
+    assert_int_equal(judge_beside(".:/workspace/w", "deep", &why), 0);
+    assert_int_equal(fchdir(before), 0);
+    close(before);
+    /* a link that no sandbox can have made */
+    snprintf(readonly, sizeof(readonly), "%s:/workspace/w:ro", in_base("work"));
+    assert_int_equal(judge_beside(readonly, in_base("work/planted"), &why), 0);
+    assert_int_equal(judge_beside(in_base("work"), in_base("link"), &why), 0);
+    rmdir(in_base("work/deep"));
+    unlink(in_base("own"));
+    unlink(in_base("work/planted"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(contains_is_refused),     cmocka_unit_test(lying_in_is_refused),
-        cmocka_unit_test(neighbours_are_allowed),  cmocka_unit_test(links_do_not_help),
-        cmocka_unit_test(what_does_not_exist_yet), cmocka_unit_test(readonly_where_that_is_enough),
-        cmocka_unit_test(missing_folder_and_file), cmocka_unit_test(who_may_write),
+        cmocka_unit_test(links_out_of_a_writable_mount),
+        cmocka_unit_test(contains_is_refused),
+        cmocka_unit_test(lying_in_is_refused),
+        cmocka_unit_test(neighbours_are_allowed),
+        cmocka_unit_test(links_do_not_help),
+        cmocka_unit_test(what_does_not_exist_yet),
+        cmocka_unit_test(readonly_where_that_is_enough),
+        cmocka_unit_test(missing_folder_and_file),
+        cmocka_unit_test(who_may_write),
     };
     return cmocka_run_group_tests(tests, make_tree, remove_tree);
 }
