@@ -110,6 +110,28 @@ def test_the_owner_of_the_first_writable_folder_is_codev(sandbox, file_server):
     assert (made.st_uid, made.st_gid) == (4711, 4712)
 
 
+EVERYDAY = r"""
+set -e
+mkdir d; cd d
+echo 1 >a; ln a b; ln -s a c; mv a z; cat c 2>/dev/null || echo dangling; cat b
+chmod 700 z; touch -d '2020-01-02 03:04:05' z; stat -c '%a %Y %h' z
+exec 3>open; echo x >&3; rm open; echo y >&3; exec 3>&-
+dd if=/dev/zero of=big bs=1M count=20 conv=fsync 2>/dev/null; wc -c <big; truncate -s 5 big; wc -c <big
+umask 077; mkdir priv; touch priv/f; stat -c %a priv priv/f
+mkdir -p x/y/z; rm -r x
+for i in $(seq 200); do echo $i >f$i; done; ls f* | wc -l; rm f*
+chown 1234 z 2>/dev/null || echo no-chown
+cp z zz; mv zz z; rm -r ../d; cd ..; ls
+"""
+
+
+def test_everyday_file_operations(sandbox, file_server):
+    status, out, err = sandbox.run(*file_server, "--mount", sandbox.work(), "--env", "TZ=UTC", command=EVERYDAY)
+    assert (status, err) == (0, "")
+    assert out.decode().split("\n") == [
+        "dangling", "1", "700 1577934245 2", "20971520", "5", "700", "600", "200", "no-chown", ""]
+
+
 def test_no_devices_and_no_set_uid_through_a_folder(sandbox, file_server):
     if os.geteuid() != 0:
         pytest.skip("makes a device node")
