@@ -1,6 +1,8 @@
 """codev-init on its control channel: stages, input and output, supervision, and every way to the end."""
 import os
 import re
+import socket
+import threading
 import time
 
 import pytest
@@ -339,3 +341,62 @@ def test_a_host_that_does_not_read_a_log_does_not_hold_the_end():
         guest.begin()
         time.sleep(3)
         assert guest.end() == {"event": "exit", "code": 6}
+
+
+# --- the relay -------------------------------------------------------------------------------------------------------
+
+class Broker(threading.Thread):
+    """Answers every connection as a broker answers GET /, and notes which token came first on it."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.tokens, self.listener = [], socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path))
+        self.listener.listen(8)
+        self.start()
+
+    def run(self):
+        body = b'{"type":"error","error":{"type":"codev_not_found","message":"no such route"}}'
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rb") as lines:
+                self.tokens.append(lines.readline().decode().strip())
+                while lines.readline().strip():
+                    pass
+                connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                                   b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    def stop(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.join(10)
+
+
+def relay(port, token):
+    return {"transport": [f"vsock:2:{port}"], "token": token}
+
+
+def test_a_broker_that_was_restarted():
+    """The command `relay`: from then on connections go to the new broker, with its token, and say the old one no more."""
+    asks = "wget -q -O - http://127.0.0.1:8788/ 2>&1 | grep -o 404; "
+    value = config(f"{asks} read line; {asks}")
+    value["relay"], value["egress"] = relay(50117, "1" * 64), ["gateway"]
+    with Guest(value) as guest:
+        first, second = Broker(guest.folder / "vsock_50117"), Broker(guest.folder / "vsock_50118")
+        try:
+            guest.begin()
+            guest.see(b"404\n")
+            before = len(first.tokens)
+            guest.send({"command": "relay", "relay": relay(50118, "2" * 64)})
+            guest.type(b"\n")
+            assert guest.end() == {"event": "exit", "code": 0}
+            assert guest.output["stdout"] == b"404\n404\n"
+            assert guest.named("warning") == []
+            assert set(first.tokens) == {"CODEV/1 " + "1" * 64} and len(first.tokens) == before
+            assert second.tokens == ["CODEV/1 " + "2" * 64]
+        finally:
+            first.stop()
+            second.stop()
