@@ -2,7 +2,7 @@
  *
  * A folder must not contain, nor lie in, what decides about the sandbox: the app-data folder, the rules,
  * token and CA files, the runtime folder; and, unless it is mounted read-only (they are no secret, and cannot be
- * changed then), the kernel and image, the configuration file, and what we write: in the place of the events
+ * changed then), the kernel and image, the programs that run here, the configuration file, and what we write: in the place of the events
  * file a guest could put a link to any file of the user's, for the next run to write into. Folders are compared as device and inode up the whole
  * chain of parents, so neither a symbolic link nor a bind mount of the same folder gets around it.
  *

@@ -14,7 +14,7 @@
 #include "common/io.h"
 
 #define DIAGNOSTICS_LINES 10
-#define PROTECTED_FIXED 11              /* paths of step_mounts besides the CA files */
+#define PROTECTED_FIXED 16              /* paths of step_mounts besides the CA files */
 #define APP_RULES "sandbox-egress.json" /* as the broker calls it */
 
 static int step_files(struct sandbox *sandbox, struct failure *why)
@@ -68,6 +68,11 @@ static int step_mounts(struct sandbox *sandbox, struct failure *why)
         {"the events file", options->events, true},
         {"the console file", options->console, true},
         {"the broker's log", log_is_file ? options->broker_log : NULL, true},
+        {"this program", "/proc/self/exe", true},
+        {"the program", sandbox->qemu.program, true},
+        {"the program", options->broker, true},
+        {"the program", options->virtiofsd, true},
+        {"the program", options->vsock_device, true},
     };
     unsigned count = PROTECTED_FIXED;
     for (unsigned i = 0; i < options->ca_files.count; i++)

@@ -108,3 +108,20 @@ def test_rules_of_the_app_that_lie_in_a_mount_by_a_link(rig):
     status, _, err = rig.run("", "--mount", work, "--app-data", data)
     assert status == 125
     assert err == f"codev-sandbox: mounts: mount {work} refused: it contains the rules file {work / 'rules.json'}\n"
+
+
+@pytest.mark.parametrize("option", ["--broker", "--qemu", "--virtiofsd", "--vsock-device"])
+def test_programs_of_the_host_are_not_the_guests_to_change(rig, option):
+    work = rig.folder / "work"
+    work.mkdir()
+    program = work / "program"
+    program.write_bytes(rig.fake.read_bytes())
+    program.chmod(0o755)
+    command = rig.command("--file-server", "9p", "--mount", work)
+    if option in command:
+        at = command.index(option)
+        del command[at:at + 2]
+    result = subprocess.run([*command, option, program], env=rig.environment("channel = guest.ready(); " + EXIT % "'code': 0"),
+                            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+    assert result.returncode == 125
+    assert result.stderr == f"codev-sandbox: mounts: mount {work} refused: it contains the program {program}\n"
