@@ -195,6 +195,10 @@ static void answer(struct way_in_connection *connection, const char *secret, int
     int result = read_line(connection);
     if (result == 0)
         return;
+    if (connection->client_gone) { /* it was only this answer that was still awaited */
+        way_in_connection_end(connection);
+        return;
+    }
     bool greeting = connection->state == WAY_IN_GREETING;
     bool right = result > 0 && (greeting ? strcmp(connection->line, PREFACE_WAY_IN_ANSWER) == 0
                                          : strncmp(connection->line, "OK", 2) == 0);
@@ -261,6 +265,14 @@ static short revents_of(const struct pollfd *all, int place)
     return place < 0 ? 0 : all[place].revents;
 }
 
+/* vhost-device-vsock 0.3 dies when it has to answer "OK" to somebody who has left, and every other connection
+ * of the sandbox with it: so its answer is waited for, even for a client that has left. */
+static bool unanswered(const struct way_in_connection *connection, const struct vsock *vsock)
+{
+    return vsock->kind == VSOCK_HYBRID && connection->state == WAY_IN_DIALLING &&
+           connection->asked;
+}
+
 void way_in_connection_work(struct way_in_connection *connection, const struct vsock *vsock,
                             const char *secret, const struct pollfd *all, int64_t now)
 {
@@ -269,7 +281,8 @@ void way_in_connection_work(struct way_in_connection *connection, const struct v
     connection->client_poll = connection->guest_poll = -1;
     if (client & (POLLHUP | POLLERR | POLLNVAL))
         connection->client_gone = true;
-    if (connection->state != WAY_IN_JOINED && connection->client_gone) {
+    if (connection->state != WAY_IN_JOINED && connection->client_gone &&
+        !unanswered(connection, vsock)) {
         way_in_connection_end(connection);
         return;
     }
