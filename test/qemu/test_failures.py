@@ -5,12 +5,13 @@ The names of the stages come from a start that goes well, so a new stage is test
 import json
 import os
 import pathlib
+import shutil
 import signal
 import tempfile
 
 import pytest
 
-from vm_rig import CANNOT_START, Gateway, Sandbox, run, wait_for
+from vm_rig import ARCH, CANNOT_START, Gateway, Sandbox, run, wait_for
 
 POWER_DOWN = "reboot: Power down"
 
@@ -64,6 +65,20 @@ def test_every_stage_that_fails_powers_off(stages, tmp_path):
             assert "on purpose" in failed_inside(sandbox, stage), stage
             done = [event["name"] for event in sandbox.events_at_end if event["event"] == "stage"]
             assert done == stages[:max(stages.index(stage), 2)], "those before it were done, none after it"
+
+
+def test_machine_that_failed_ends_by_itself(tmp_path):
+    """QEMU's own exit status: 0 for a machine that switched itself off, something else for one that was killed."""
+    status, program = tmp_path / "status", tmp_path / "qemu"
+    for path in (tmp_path, *tmp_path.parents[:2]):
+        path.chmod(0o755)
+    status.touch()
+    status.chmod(0o666)
+    real = shutil.which("qemu-system-" + ARCH)
+    program.write_text(f"#!/bin/bash\n{real} \"$@\"\necho $? >{status}\n")
+    program.chmod(0o755)
+    sandbox = run("true", [*with_config(tmp_path, {"test": {"fail_stage": "firewall"}}), "--qemu", program])
+    assert sandbox.status == CANNOT_START and status.read_text() == "0\n"
 
 
 MOUNT = {"type": "tmpfs", "source": "", "target": "/workspace/a"}

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import tempfile
 import time
 
@@ -51,19 +52,34 @@ def test_leader_that_leaves_spinning_children():
 
 
 def test_slow_reader_of_a_log_does_not_stall_the_workload(tmp_path):
-    """stdio `log`: the host reads nothing for a while, the command ends all the same, and what was dropped is counted."""
-    config = tmp_path / "config.json"
+    """stdio `log`: the host is stopped, the command goes on all the same, and the lines that were dropped are counted."""
+    config, folder = tmp_path / "config.json", tmp_path / "work"
     config.write_text(json.dumps({"server": {"stdio": "log"}}))
-    lines, width = 40000, 100
-    script = f"yes {'x' * width} | head -n {lines}; echo end"
-    sandbox = run(script, ["--config", config])
-    assert sandbox.status == 0
-    text = sandbox.text()
-    assert text.endswith("end\n")
-    whole = ["x" * width, "end"]
-    assert all(line in whole for line in text.splitlines()), "lines are whole or absent"
-    dropped = sum(event["lines"] for event in sandbox.events_at_end if event["event"] == "dropped")
-    assert text.count("\n") + dropped == lines + 1
+    for path in (tmp_path, *tmp_path.parents[:2]):
+        path.chmod(0o755)
+    folder.mkdir()
+    (folder / "done").touch()
+    (folder / "done").chmod(0o666)
+    lines, line = 60000, "x" * 100
+    work = "/workspace/work"
+    script = f"""
+        echo begin; until [ -f {work}/go ]; do usleep 20000; done
+        yes {line} | head -n {lines}; echo done >{work}/done
+        until [ -f {work}/end ]; do usleep 20000; done; echo end"""
+    with Sandbox(script, ["--config", config, "--mount", f"{folder}:{work}", "--memory", 256]) as sandbox:
+        sandbox.wait_output("begin")
+        os.kill(sandbox.process.pid, signal.SIGSTOP)
+        (folder / "go").touch()
+        wait_for(lambda: (folder / "done").read_text() == "done\n", "the end of the work", 120)
+        os.kill(sandbox.process.pid, signal.SIGCONT)
+        (folder / "end").touch()
+        status, text = sandbox.finish()
+        events = sandbox.events()
+    assert status == 0 and text.startswith("begin\n") and text.endswith("end\n")
+    assert set(text.splitlines()) == {"begin", line, "end"}, "lines are whole or absent"
+    dropped = sum(event["lines"] for event in events if event["event"] == "dropped")
+    assert dropped > 0
+    assert text.count("\n") + dropped == lines + 2
 
 
 @pytest.mark.parametrize("base", ["2020-01-01", "2035-06-01T12:00:00"])
