@@ -43,7 +43,8 @@ static long choose_authentication(const struct exchange *exchange, const struct 
         return CURLAUTH_BASIC;
     if (proxy->user[0] != '\0' && !exchange->negotiates)
         return CURLAUTH_BASIC | CURLAUTH_DIGEST | CURLAUTH_NTLM;
-    return may_negotiate(exchange, proxy) ? (long)(CURLAUTH_NEGOTIATE | CURLAUTH_DIGEST)
+    /* Bearer is nothing that libcurl does with proxies: it makes two to choose from */
+    return may_negotiate(exchange, proxy) ? (long)(CURLAUTH_NEGOTIATE | CURLAUTH_BEARER)
                                           : (long)CURLAUTH_NONE;
 }
 

@@ -66,6 +66,10 @@ static int on_send(void *user, char *remote_ip, char *local_ip, int remote_port,
     struct exchange *exchange = user;
     (void)remote_ip, (void)local_ip, (void)remote_port;
     exchange->attempts++;
+    if (exchange->proxy_login) { /* the last one went no further than a proxy that wanted a login */
+        exchange->proxy_login = false;
+        exchange->attempts = 1;
+    }
     if (!exchange->once)
         return CURL_PREREQFUNC_OK;
     if (exchange->attempts > 1)

@@ -14,10 +14,12 @@
 
 /* One character more than the maximum is kept, so that a longer result can be told. */
 static const char tail[] =
-    "\n;(function(){var f=FindProxyForURL,x=function(t,s){var o='',i,c;s=String(s).slice(0,2049);"
+    "\n;(function(){var d=0,f=FindProxyForURL,x=function(t,s){var "
+    "o='',i,c;s=String(s).slice(0,2049);"
     "for(i=0;i<s.length;i++){c=s.charCodeAt(i);c=c>126?63:c;o+=(c<16?'0':'')+c.toString(16)}"
-    "return 'PROXY '+t+o};FindProxyForURL=function(u,h){var r;try{r=f(u,h)}catch(e){"
-    "return x('e',e)}return typeof r==='string'?x('r',r):x('n',typeof r)}})();\n";
+    "return 'PROXY '+t+o};FindProxyForURL=function(u,h){var r;if(d)return f(u,h);d=1;"
+    "try{r=f(u,h)}catch(e){return x('e',e)}return typeof r==='string'?x('r',r):x('n',typeof "
+    "r)}})();\n";
 
 static bool is_utf8(const char *text, size_t length)
 {

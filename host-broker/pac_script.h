@@ -3,7 +3,7 @@
  * libproxy evaluates a script but tells little: a script that cannot be parsed, one that throws and one
  * that returns DIRECT look alike, and kinds of proxy that it does not know are dropped. So the script gets
  * a tail that calls its FindProxyForURL and returns what happened, hex-encoded, as the name of a proxy:
- * "PROXY r64..." for a text, e for an exception, n for a value that is no text. Without such a name in
+ * "PROXY r44..." for a text, e for an exception, n for a value that is no text. Without such a name in
  * libproxy's answer the tail has not run, so the script could not be parsed or has no FindProxyForURL.
  *
  * libproxy's settings are asked with its debug output on, which names the configuration it found before
