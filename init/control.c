@@ -202,6 +202,10 @@ int control_receive(struct control *control)
         return control->ended ? -EPIPE : 0;
     trim_line_buffer(control);
     char *bytes = line_buffer_room(&control->in, &room);
+    if (room == 0) { /* the beginning of a line that is too long: nobody can take it */
+        line_buffer_init(&control->in, control->in.bytes, CONTROL_LINE_MAX);
+        bytes = line_buffer_room(&control->in, &room);
+    }
     do
         got = read(control->fd, bytes, room < CONTROL_READ_MAX ? room : CONTROL_READ_MAX);
     while (got < 0 && errno == EINTR);

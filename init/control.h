@@ -73,8 +73,8 @@ int control_flush(struct control *control);
 /* Reads once. 0, or a negative errno when the channel is at its end (-EPIPE: in good order). */
 int control_receive(struct control *control);
 
-/* The next whole line: 1, 0 when there is none, -EMSGSIZE when it is longer than CONTROL_LINE_MAX.
- * Valid until the next call of control_receive. */
+/* The next whole line: 1, 0 when there is none, -EMSGSIZE when it is longer than CONTROL_LINE_MAX: then
+ * control_receive throws away what is there of it. Valid until the next call of control_receive. */
 int control_next_line(struct control *control, char **line, size_t *length);
 
 /* Ends the channel from our side: nothing is sent or received any more, and nothing waits. */
