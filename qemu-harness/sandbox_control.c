@@ -33,8 +33,9 @@ static void send_config(struct sandbox *sandbox)
 
 static void handle_ready(struct sandbox *sandbox)
 {
-    if (sandbox->phase == PHASE_BOOTING)
-        sandbox->phase = PHASE_RUNNING;
+    if (sandbox->phase != PHASE_BOOTING) /* said twice, or too late to matter */
+        return;
+    sandbox->phase = PHASE_RUNNING;
     if (sandbox->options.timeline)
         timeline_draw(&sandbox->timeline, stderr, terminal_line_end(&sandbox->terminal));
     terminal_enter_raw(&sandbox->terminal);

@@ -125,3 +125,9 @@ def test_programs_of_the_host_are_not_the_guests_to_change(rig, option):
                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
     assert result.returncode == 125
     assert result.stderr == f"codev-sandbox: mounts: mount {work} refused: it contains the program {program}\n"
+
+
+def test_ready_counts_once(rig):
+    scenario = "channel = guest.ready()\nfor i in range(100): channel.send({'event': 'ready', 'boot_ms': 1.0, 'checks': []})\n" + EXIT % "'code': 0"
+    status, _, err = rig.run(scenario, "--timeline")
+    assert status == 0 and err.count("together") == 1
