@@ -188,7 +188,8 @@ int mount_check(const struct mount_table *table, const struct protected_path *pr
             return linked;
         for (unsigned j = 0; j < count; j++) {
             const struct protected_path *one = &protected_paths[j];
-            if (!one->path || (one->writable_only && table->entries[i].spec.readonly))
+            if (!one->path || !one->path[0] ||
+                (one->writable_only && table->entries[i].spec.readonly))
                 continue;
             char real[PATH_MAX];
             /* the link's own folder counts as well as its target's: both decide what is read */

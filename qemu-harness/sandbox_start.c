@@ -14,7 +14,7 @@
 #include "common/io.h"
 
 #define DIAGNOSTICS_LINES 10
-#define PROTECTED_FIXED 16              /* paths of step_mounts besides the CA files */
+#define PROTECTED_FIXED 19              /* paths of step_mounts besides the CA files */
 #define APP_RULES "sandbox-egress.json" /* as the broker calls it */
 
 static int step_files(struct sandbox *sandbox, struct failure *why)
@@ -73,6 +73,9 @@ static int step_mounts(struct sandbox *sandbox, struct failure *why)
         {"the program", options->broker, true},
         {"the program", options->virtiofsd, true},
         {"the program", options->vsock_device, true},
+        {"the CA file", getenv("SSL_CERT_FILE"), true}, /* the broker trusts these too */
+        {"the CA folder", getenv("SSL_CERT_DIR"), true},
+        {"the CA file", getenv("NODE_EXTRA_CA_CERTS"), true},
     };
     unsigned count = PROTECTED_FIXED;
     for (unsigned i = 0; i < options->ca_files.count; i++)

@@ -131,3 +131,13 @@ def test_ready_counts_once(rig):
     scenario = "channel = guest.ready()\nfor i in range(100): channel.send({'event': 'ready', 'boot_ms': 1.0, 'checks': []})\n" + EXIT % "'code': 0"
     status, _, err = rig.run(scenario, "--timeline")
     assert status == 0 and err.count("together") == 1
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR"])
+def test_authorities_that_the_broker_trusts_are_not_the_guests_to_change(rig, name):
+    work = rig.folder / "work"
+    trusted = work / "trusted"
+    trusted.mkdir(parents=True) if name.endswith("DIR") else (work.mkdir(), trusted.write_text(""))
+    process = rig.start("", "--mount", work, environment={name: str(trusted)})
+    assert process.wait(PATIENCE) == 125
+    assert f"mount {work} refused: it contains the CA " in process.stderr.read().decode()

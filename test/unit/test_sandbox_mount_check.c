@@ -82,6 +82,13 @@ static void contains_is_refused(void **state)
     assert_int_equal(judge(in_base("data"), in_base("data"), false, &why), -EPERM);
 }
 
+static void an_empty_path_is_none(void **state)
+{
+    struct failure why;
+    (void)state;
+    assert_int_equal(judge(".:/workspace/here", "", false, &why), 0);
+}
+
 static void lying_in_is_refused(void **state)
 {
     struct failure why;
@@ -199,15 +206,11 @@ static void links_out_of_a_writable_mount(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(links_out_of_a_writable_mount),
-        cmocka_unit_test(contains_is_refused),
-        cmocka_unit_test(lying_in_is_refused),
-        cmocka_unit_test(neighbours_are_allowed),
-        cmocka_unit_test(links_do_not_help),
-        cmocka_unit_test(what_does_not_exist_yet),
-        cmocka_unit_test(readonly_where_that_is_enough),
-        cmocka_unit_test(missing_folder_and_file),
-        cmocka_unit_test(who_may_write),
+        cmocka_unit_test(an_empty_path_is_none),   cmocka_unit_test(links_out_of_a_writable_mount),
+        cmocka_unit_test(contains_is_refused),     cmocka_unit_test(lying_in_is_refused),
+        cmocka_unit_test(neighbours_are_allowed),  cmocka_unit_test(links_do_not_help),
+        cmocka_unit_test(what_does_not_exist_yet), cmocka_unit_test(readonly_where_that_is_enough),
+        cmocka_unit_test(missing_folder_and_file), cmocka_unit_test(who_may_write),
     };
     return cmocka_run_group_tests(tests, make_tree, remove_tree);
 }
