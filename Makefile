@@ -10,6 +10,7 @@ ARCH ?= x86_64
 HOST_ARCH := $(shell uname -m)
 OTHER_ARCH := $(filter-out $(ARCH),x86_64 aarch64)
 FUZZ_SECONDS ?= 10
+SOAK_SECONDS ?= 600
 SAN ?=
 T ?=
 V ?=
@@ -93,7 +94,9 @@ GUEST_PIE := -static-pie $(MUSL)/rcrt1.o $(MUSL)/crti.o
 GUEST_FIXED := -static -no-pie $(MUSL)/crt1.o $(MUSL)/crti.o
 GUEST_LIBS := -L$(SYSROOT)/usr/lib/$(ARCH)-linux-gnu -L$(MUSL) \
 	-Wl,--start-group $(GUEST_OBJ)/libcommon.a -lbearssl -lmnl -lc -lgcc -Wl,--end-group $(MUSL)/crtn.o
+# What is in the image is small; the probe is for tests.
 GUEST_MAX_BYTES := 163840
+probe_MAX_BYTES := 262144
 
 FUZZ_CC ?= clang
 FUZZ_CPPFLAGS := $(HOST_CPPFLAGS)
@@ -117,8 +120,8 @@ KERNEL := $(if $(filter x86_64,$(ARCH)),$(GUEST)/vmlinux $(GUEST)/vmlinuz,$(GUES
 IMAGE := $(GUEST)/rootfs.erofs $(GUEST)/rootfs.tar
 TOOLS := $(B)/tools/.complete
 
-.PHONY: all host guest programs kernel image tools packages unit system qemu fuzz fuzz-targets test lint \
-	format run bench bench-boot clean help FORCE
+.PHONY: all host guest programs kernel image tools packages unit system qemu test-qemu fuzz fuzz-targets test lint \
+	format run soak bench bench-boot clean help FORCE
 
 all: host guest tools
 host: $(HOST_PROGRAMS)
@@ -136,6 +139,7 @@ help:
 	@echo 'make unit|system|qemu   one layer of tests; SAN=1 for unit and system under sanitizers'
 	@echo 'make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make lint               layers, lengths, cppcheck, clang-tidy, clang-format'
+	@echo 'make soak               mixed load on the broker for SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make bench|bench-boot   measurements'
 	@echo 'make host|programs|kernel|image|tools|packages|clean'
 	@echo 'V=1 shows commands, KERNEL_SRC=DIR takes another kernel source'
@@ -144,7 +148,7 @@ help:
 
 # Those for tests and lint only when there is something of that kind to do.
 packages:
-	@rootfs/packages.sh $(if $(filter unit system qemu fuzz% test lint format bench%,$(MAKECMDGOALS)),test,build)
+	@rootfs/packages.sh $(if $(filter unit system qemu test-qemu fuzz% test lint format bench%,$(MAKECMDGOALS)),test,build)
 
 $(B)/sysroot/%/.complete: rootfs/sysroot.sh rootfs/guest-packages | packages
 	$(Q)rootfs/sysroot.sh sysroot $* $(@D)
@@ -201,8 +205,8 @@ $(GUEST)/$(1): $(GUEST_OBJ)/$(1)
 	$$(call say,STRIP,$$@)
 	@mkdir -p $$(@D)
 	$$(Q)$$(GUEST_STRIP) -s -R .comment -o $$@ $$<
-	@size=$$$$(stat -c %s $$@); [ $$$$size -le $(GUEST_MAX_BYTES) ] || \
-		{ echo "error: $$@ has $$$$size bytes, more than $(GUEST_MAX_BYTES)" >&2; exit 1; }
+	@size=$$$$(stat -c %s $$@); most=$(or $($(1)_MAX_BYTES),$(GUEST_MAX_BYTES)); [ $$$$size -le $$$$most ] || \
+		{ echo "error: $$@ has $$$$size bytes, more than $$$$most" >&2; exit 1; }
 endef
 $(eval $(call guest_program,codev-init,$(INIT_SRCS) $(NFT_SRCS) $(INIT_MAIN),GUEST_FIXED))
 $(eval $(call guest_program,codev-agent,$(AGENT_SRCS) $(AGENT_MAIN),GUEST_PIE))
@@ -249,6 +253,7 @@ system: host programs tools
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)system
 qemu: all
 	$(Q)$(TEST_RUN) qemu
+test-qemu: qemu
 fuzz: $(if $(T),$(B)/fuzz/fuzz_$(T),$(FUZZ_PROGRAMS))
 	$(Q)$(TEST_RUN) fuzz
 test: all $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
@@ -271,6 +276,8 @@ format: | packages
 
 run: all
 	$(Q)qemu-harness/tour/run --arch $(ARCH)
+soak: host
+	$(Q)CODEV_BIN=$(BIN) test/system/soak_broker.py $(SOAK_SECONDS)
 bench bench-boot: all
 	$(Q)test/bench/run $(patsubst bench-%,%,$(filter-out bench,$@))
 

@@ -96,7 +96,8 @@ static long try_file_handle(void)
     if (name_to_handle_at(AT_FDCWD, "/tmp", &handle.head, &mount_id, 0) < 0)
         handle.head.handle_bytes =
             8; /* this file system has no handles: the call must be refused before */
-    CLEANUP_FD int fd = open_by_handle_at(AT_FDCWD, &handle.head, O_RDONLY);
+    CLEANUP_FD int mount = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP_FD int fd = open_by_handle_at(mount, &handle.head, O_RDONLY);
     return fd < 0 ? -1 : 0;
 }
 

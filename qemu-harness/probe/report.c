@@ -58,6 +58,16 @@ static const struct {
     NAMED(EPROTOTYPE),
     NAMED(EADDRINUSE),
     NAMED(ENOEXEC),
+    NAMED(EXDEV),
+    NAMED(ELOOP),
+    NAMED(ENOSPC),
+    NAMED(ENFILE),
+    NAMED(EDQUOT),
+    NAMED(ENODATA),
+    NAMED(ESTALE),
+    NAMED(ENOTCONN),
+    NAMED(ENOTEMPTY),
+    NAMED(EUSERS),
 };
 
 const char *probe_errno_name(int error)
