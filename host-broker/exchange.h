@@ -25,7 +25,7 @@
 #include "host-broker/response_head.h"
 #include "host-broker/route.h"
 
-#define EXCHANGE_CURL_BUFFER (16 * 1024L) /* libcurl's own, downwards: a record of TLS */
+#define EXCHANGE_CURL_BUFFER (32 * 1024L) /* libcurl's own, downwards */
 /* Upwards a whole head fits: libcurl 7.88 never sends the end of one that is larger by three buffers. */
 #define EXCHANGE_CURL_HEAD (96 * 1024L)
 #define EXCHANGE_READ_MAX (16 * 1024) /* of a body at once */

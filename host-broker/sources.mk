@@ -32,7 +32,7 @@ BROKER_SRCS += \
 	host-broker/connection.c \
 	host-broker/connection_io.c \
 	host-broker/credential.c \
-	host-broker/curl_memory.c \
+	host-broker/curl_memory_linux.c \
 	host-broker/engine.c \
 	host-broker/event_loop.c \
 	host-broker/exchange.c \

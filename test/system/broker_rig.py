@@ -28,6 +28,8 @@ BROKER = os.environ.get("CODEV_BROKER", str(BIN / "codev-broker"))
 SANITIZED = bool(os.environ.get("CODEV_SAN"))
 PATIENCE = 20  # seconds: for what has to happen, never a verdict on speed
 SECRET = "sk-real-gateway-secret-0123456789"
+SECRET_FIELDS = {"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"}
+guests_secrets = set()  # values that clients have sent in these: no broker may ever write one down
 
 
 # --- certificates ----------------------------------------------------------------------------------------------------
@@ -293,6 +295,8 @@ class Client:
 
     def request(self, target, method="GET", fields=(), body=None, read=True):
         lines = [f"{method} {target} HTTP/1.1", "Host: 127.0.0.1:8788", *fields]
+        said = (field.partition(":") for field in fields)
+        guests_secrets.update(value.strip() for name, _, value in said if name.lower() in SECRET_FIELDS and len(value) > 8)
         if body is not None:
             lines.append(f"Content-Length: {len(body)}")
         self.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b""))
@@ -398,7 +402,7 @@ class Broker:
         self.stderr = open(self.folder / "stderr", "w+b")
         self.process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=self.stderr,
                                         env={**broker_environment(), **(environment or {})})
-        self.events = queue.Queue()
+        self.events, self.told = queue.Queue(), []
         line = self.process.stdout.readline()
         if not line:
             self.process.wait(PATIENCE)
@@ -411,6 +415,7 @@ class Broker:
     def _read_events(self):
         with contextlib.suppress(ValueError):
             for line in self.process.stdout:
+                self.told.append(line.decode())
                 self.events.put(json.loads(line))
 
     def errors(self):
@@ -472,6 +477,15 @@ class Broker:
             self.stderr.close()
         assert status == 0, f"exit status {status}: {self.errors()}"
         assert not self.socket.exists(), "its socket is left behind"
+        self.assert_no_secret_written()
+
+    def assert_no_secret_written(self):
+        """So each test greps what its brokers wrote: logs, standard error, events but for the ready line."""
+        secrets = {SECRET, self.token, *guests_secrets}
+        files = [path for path in self.folder.iterdir() if path.name not in ("token", "rules.json") and path.is_file()]
+        for name, text in [("events", "".join(self.told))] + [(path.name, path.read_text(errors="replace")) for path in files]:
+            found = [secret for secret in secrets if secret in text]
+            assert not found, f"{found} in the broker's {name}"
 
     def kill(self):
         """For a failed test: no verdict on how it ends."""

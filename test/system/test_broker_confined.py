@@ -141,3 +141,14 @@ def test_everyday_life_goes_on(tmp_path, upstream):
             time.sleep(0.02)
         assert broker.get("/named/y").status == 200
         assert "warning" not in broker.errors().replace("warning: the gateway has neither", "")
+
+
+def test_what_a_broker_writes_is_searched(tmp_path, upstream):
+    """The rig's own search, which every test's brokers go through, finds what it is for."""
+    with Broker(tmp_path, gateway=upstream.url) as broker:
+        assert broker.get("/gateway/x", fields=["Authorization: Bearer of-the-guest"]).status == 200
+        for secret in (SECRET, broker.token, "Bearer of-the-guest"):
+            broker.told.append(secret)
+            with pytest.raises(AssertionError):
+                broker.assert_no_secret_written()
+            broker.told.remove(secret)

@@ -131,6 +131,70 @@ def rest_of(process, seconds, condition):
         time.sleep(0.05)
 
 
+# --- what takes its time goes on beside the other tests --------------------------------------------------------------
+
+QUIET = 63  # seconds: proxies of others cut at 60
+
+
+class QuietStream:
+    """A stream whose upstream says nothing for a minute."""
+
+    def __init__(self, folder):
+        self.server = EventServer()
+        self.broker = Broker(folder, gateway=self.server.url)
+        self.client = self.broker.client()
+        self.client.request("/gateway/events", read=False)
+        Readers([self.client]).until(EVENT % 0 + b"\r\n")
+        self.since = time.monotonic()
+
+    def stop(self):
+        self.client.close()
+        self.broker.kill()
+        self.server.stop()
+
+
+class SlowHeads:
+    """Clients whose heads never end, though a byte comes now and then."""
+
+    def __init__(self, folder):
+        self.broker = Broker(folder)
+        self.idle = self.broker.client()
+        second = self.broker.client()
+        assert second.request("/nope").status == 404
+        self.slow = [self.broker.client() for _ in range(20)] + [second]
+        self.started, self.ended, self.stopped = time.monotonic(), {}, False
+        for client in self.slow:
+            client.send(b"GET /gateway/x HTTP/1.1\r\nHost: h\r\nX: ")
+        self.thread = threading.Thread(target=self._drip)
+        self.thread.start()
+
+    def _drip(self):
+        while len(self.ended) < len(self.slow) and not self.stopped and time.monotonic() - self.started < LONG:
+            waiting = [client for client in self.slow if client not in self.ended]
+            readable = set(select.select([client.socket for client in waiting], [], [], 0.5)[0])
+            for client in waiting:
+                if client.socket in readable:
+                    self.ended[client] = time.monotonic() - self.started
+                else:
+                    with contextlib.suppress(OSError):
+                        client.send(b"x")
+
+    def stop(self):
+        self.stopped = True
+        self.thread.join()
+        for client in [self.idle, *self.slow]:
+            client.close()
+        self.broker.kill()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def beside(tmp_path_factory, many_descriptors):
+    running = [QuietStream(tmp_path_factory.mktemp("quiet")), SlowHeads(tmp_path_factory.mktemp("slow"))]
+    yield running
+    for each in running:
+        each.stop()
+
+
 def test_a_thousand_event_streams(tmp_path):
     """Each gets every event, in order and once; an idle one costs at most 64 KiB; all descriptors come back. The broker
     is started with 256 descriptors, fewer than it needs, and raises that by itself."""
@@ -391,33 +455,27 @@ def test_cancel_while_it_resolves(tmp_path, monkeypatch):
         leave_and_measure(broker, "/gateway/x")
 
 
-# --- slow heads ------------------------------------------------------------------------------------------------------
+# --- the ends of what went on beside the others ----------------------------------------------------------------------
 
-def test_slow_heads_are_cut_after_30_seconds(tmp_path):
-    """Heads that never end: a byte now and then does not lengthen their time. It runs from a request's first byte, so an
-    idle connection has none. Meanwhile others are served."""
-    with Broker(tmp_path) as broker, contextlib.ExitStack() as stack:
-        idle = stack.enter_context(broker.client())
-        second = stack.enter_context(broker.client())
-        assert second.request("/nope").status == 404
-        slow = [stack.enter_context(broker.client()) for _ in range(20)] + [second]
-        started = time.monotonic()
-        for client in slow:
-            client.send(b"GET /gateway/x HTTP/1.1\r\nHost: h\r\nX: ")
-        ended = {}
-        while len(ended) < len(slow):
-            assert time.monotonic() - started < 60, "slow heads are still there"
-            for client in select.select([client for client in map(lambda c: c.socket, slow) if client not in ended], [], [], 0.5)[0]:
-                ended[client] = time.monotonic() - started
-            for client in slow:
-                if client.socket not in ended:
-                    with contextlib.suppress(OSError):
-                        client.send(b"x")
-            assert broker.get("/nope").status == 404
-        for client in slow:
-            response = client.response()
-            assert (response.status, response.error) == (408, "codev_request_timeout")
-            assert client.is_closed()
-        assert min(ended.values()) > 29
-        print(f"{len(slow)} heads cut after {min(ended.values()):.1f} to {max(ended.values()):.1f} s")
-        assert idle.request("/nope").status == 404
+def test_slow_heads_are_cut_after_30_seconds(beside):
+    """A byte now and then does not lengthen the time of a head. It runs from a request's first byte, so an idle
+    connection has none."""
+    heads = beside[1]
+    heads.thread.join(LONG)
+    assert len(heads.ended) == len(heads.slow), "slow heads are still there"
+    for client in heads.slow:
+        response = client.response()
+        assert (response.status, response.error) == (408, "codev_request_timeout")
+        assert client.is_closed()
+    first, last = min(heads.ended.values()), max(heads.ended.values())
+    print(f"{len(heads.slow)} heads cut after {first:.1f} to {last:.1f} s")
+    assert first > 29
+    assert heads.idle.request("/nope").status == 404
+
+
+def test_a_stream_may_be_quiet_for_a_minute(beside):
+    quiet = beside[0]
+    time.sleep(max(0, quiet.since + QUIET - time.monotonic()))
+    quiet.server.tick()
+    Readers([quiet.client]).until(EVENT % 1 + b"\r\n")
+    assert quiet.broker.log_lines() == []  # the request goes on

@@ -1,15 +1,26 @@
-/* Each block has its size in front of it, so that it can be wiped whole: see curl_memory.h. */
+/* Each block has its size in front of it, so that it can be wiped whole: see curl_memory.h.
+ *
+ * Of a large block most pages were never used. Writing zeros would bring them into memory, so they are
+ * given back instead, which has the same effect (madvise(2), MADV_DONTNEED).
+ */
 #include "host-broker/curl_memory.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdalign.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <curl/curl.h>
 
 #include "common/secret.h"
+
+#define PAGE 4096 /* where the kernel's are larger, madvise refuses and zeros are written */
+#define LARGE (4 * PAGE)
+/* For malloc(3): libcurl's buffers, of which an idle stream uses little. */
+#define ON_PAGES_OF_ITS_OWN (24 * 1024)
 
 struct block {
     alignas(max_align_t) size_t size; /* of what follows */
@@ -26,12 +37,24 @@ void *curl_memory_new(size_t size)
     return block + 1;
 }
 
+static void wipe(char *bytes, size_t size)
+{
+    char *first = (char *)(((uintptr_t)bytes + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
+    char *behind = (char *)((uintptr_t)(bytes + size) & ~(uintptr_t)(PAGE - 1));
+    if (size < LARGE || madvise(first, (size_t)(behind - first), MADV_DONTNEED) < 0) {
+        secret_wipe(bytes, size);
+        return;
+    }
+    secret_wipe(bytes, (size_t)(first - bytes));
+    secret_wipe(behind, (size_t)(bytes + size - behind));
+}
+
 void curl_memory_free(void *memory)
 {
     if (memory == NULL)
         return;
     struct block *block = (struct block *)memory - 1;
-    secret_wipe(memory, block->size);
+    wipe(memory, block->size);
     free(block);
 }
 
@@ -65,6 +88,7 @@ char *curl_memory_copy(const char *text)
 
 int curl_memory_start(void)
 {
+    (void)mallopt(M_MMAP_THRESHOLD, ON_PAGES_OF_ITS_OWN);
     CURLcode code =
         curl_global_init_mem(CURL_GLOBAL_DEFAULT, curl_memory_new, curl_memory_free,
                              curl_memory_resize, curl_memory_copy, curl_memory_new_zeroed);
