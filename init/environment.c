@@ -100,8 +100,8 @@ static void put_account(struct environment *environment, const struct boot_confi
     put(environment, "SHELL=%s", account->shell[0] != '\0' ? account->shell : "/bin/sh");
     put(environment, "PATH=" ENVIRONMENT_PATH);
     put(environment, "LANG=C.UTF-8");
-    if (config->server.stdio == STDIO_TTY)
-        put(environment, "TERM=xterm-256color");
+    /* Without a terminal of its own: what programs take for "no control sequences, please". */
+    put(environment, "TERM=%s", config->server.stdio == STDIO_TTY ? "xterm-256color" : "dumb");
 }
 
 static void put_tools(struct environment *environment, const struct boot_config *config)

@@ -57,7 +57,7 @@ static void account_and_sandbox(void **state)
     assert_string_equal(value("CODEV_SANDBOX"), "1");
     assert_string_equal(value("CODEV_AUTO_ACCEPT"), "1");
     assert_non_null(strstr(value("PATH"), "/usr/bin"));
-    assert_null(value("TERM"));
+    assert_string_equal(value("TERM"), "dumb");
     assert_null(value("ANTHROPIC_BASE_URL"));
     assert_null(value("CODEV_PERMISSION"));
     config.server.stdio = STDIO_TTY;
