@@ -57,90 +57,92 @@ static int load(const struct sock_filter *filter, size_t count)
     return 0;
 }
 
+static const struct sock_filter settings_filter[] = {
+    PROLOGUE,
+    UNLESS(__NR_socket, 4),
+    LOAD(LOW_WORD(0)),
+    UNLESS(AF_UNIX, 1), /* the desktop's settings come over D-Bus */
+    RETURN(SECCOMP_RET_ALLOW),
+    REFUSE(EACCES),
+    DENY_AS(io_uring_setup, ENOSYS),
+    DENY(ptrace),
+    RETURN(SECCOMP_RET_ALLOW),
+};
+
 int pac_filter_settings(void)
 {
-    static const struct sock_filter filter[] = {
-        PROLOGUE,
-        UNLESS(__NR_socket, 4),
-        LOAD(LOW_WORD(0)),
-        UNLESS(AF_UNIX, 1), /* the desktop's settings come over D-Bus */
-        RETURN(SECCOMP_RET_ALLOW),
-        REFUSE(EACCES),
-        DENY_AS(io_uring_setup, ENOSYS),
-        DENY(ptrace),
-        RETURN(SECCOMP_RET_ALLOW),
-    };
-    return load(filter, ARRAY_LENGTH(filter));
+    return load(settings_filter, ARRAY_LENGTH(settings_filter));
 }
+
+static const struct sock_filter script_filter[] = {
+    PROLOGUE,
+    /* starts no program */
+    DENY(execve),
+    DENY(execveat),
+    /* looks into, and signals, no other process */
+    DENY(ptrace),
+    DENY(process_vm_readv),
+    DENY(process_vm_writev),
+    DENY(kill),
+    DENY(pidfd_open),
+    DENY(pidfd_getfd),
+    DENY(pidfd_send_signal),
+    /* changes no file */
+    DENY_WRITING(openat, 2),
+    DENY_AS(openat2, ENOSYS),
+    DENY(unlinkat),
+    DENY(renameat2),
+    DENY(mkdirat),
+    DENY(mknodat),
+    DENY(linkat),
+    DENY(symlinkat),
+    DENY(fchmodat),
+    DENY(fchownat),
+    DENY(truncate),
+#ifdef __x86_64__
+    DENY_WRITING(open, 1),
+    DENY(creat),
+    DENY(unlink),
+    DENY(rename),
+    DENY(mkdir),
+    DENY(rmdir),
+    DENY(mknod),
+    DENY(link),
+    DENY(symlink),
+    DENY(chmod),
+    DENY(chown),
+    DENY(lchown),
+#endif
+    DENY(renameat),
+    /* the kernel's doors */
+    DENY_AS(io_uring_setup, ENOSYS),
+    DENY(bpf),
+    DENY(perf_event_open),
+    DENY(userfaultfd),
+    DENY(keyctl),
+    DENY(add_key),
+    DENY(request_key),
+    DENY(unshare),
+    DENY(setns),
+    DENY(mount),
+    DENY(umount2),
+    DENY(pivot_root),
+    DENY(chroot),
+    /* sockets of name resolution: IPv4, IPv6, local services, the list of interfaces */
+    UNLESS(__NR_socket, 9),
+    LOAD(LOW_WORD(0)),
+    UNLESS(AF_UNIX, 1),
+    RETURN(SECCOMP_RET_ALLOW),
+    UNLESS(AF_NETLINK, 1),
+    RETURN(SECCOMP_RET_ALLOW),
+    UNLESS(AF_INET, 1),
+    RETURN(SECCOMP_RET_ALLOW),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 1, 0),
+    REFUSE(EAFNOSUPPORT),
+    RETURN(SECCOMP_RET_ALLOW),
+};
 
 int pac_filter_script(void)
 {
-    static const struct sock_filter filter[] = {
-        PROLOGUE,
-        /* starts no program */
-        DENY(execve),
-        DENY(execveat),
-        /* looks into, and signals, no other process */
-        DENY(ptrace),
-        DENY(process_vm_readv),
-        DENY(process_vm_writev),
-        DENY(kill),
-        DENY(pidfd_open),
-        DENY(pidfd_getfd),
-        DENY(pidfd_send_signal),
-        /* changes no file */
-        DENY_WRITING(openat, 2),
-        DENY_AS(openat2, ENOSYS),
-        DENY(unlinkat),
-        DENY(renameat2),
-        DENY(mkdirat),
-        DENY(mknodat),
-        DENY(linkat),
-        DENY(symlinkat),
-        DENY(fchmodat),
-        DENY(fchownat),
-        DENY(truncate),
-#ifdef __x86_64__
-        DENY_WRITING(open, 1),
-        DENY(creat),
-        DENY(unlink),
-        DENY(rename),
-        DENY(mkdir),
-        DENY(rmdir),
-        DENY(mknod),
-        DENY(link),
-        DENY(symlink),
-        DENY(chmod),
-        DENY(chown),
-        DENY(lchown),
-#endif
-        DENY(renameat),
-        /* the kernel's doors */
-        DENY_AS(io_uring_setup, ENOSYS),
-        DENY(bpf),
-        DENY(perf_event_open),
-        DENY(userfaultfd),
-        DENY(keyctl),
-        DENY(add_key),
-        DENY(request_key),
-        DENY(unshare),
-        DENY(setns),
-        DENY(mount),
-        DENY(umount2),
-        DENY(pivot_root),
-        DENY(chroot),
-        /* sockets of name resolution: IPv4, IPv6, local services, the list of interfaces */
-        UNLESS(__NR_socket, 9),
-        LOAD(LOW_WORD(0)),
-        UNLESS(AF_UNIX, 1),
-        RETURN(SECCOMP_RET_ALLOW),
-        UNLESS(AF_NETLINK, 1),
-        RETURN(SECCOMP_RET_ALLOW),
-        UNLESS(AF_INET, 1),
-        RETURN(SECCOMP_RET_ALLOW),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 1, 0),
-        REFUSE(EAFNOSUPPORT),
-        RETURN(SECCOMP_RET_ALLOW),
-    };
-    return load(filter, ARRAY_LENGTH(filter));
+    return load(script_filter, ARRAY_LENGTH(script_filter));
 }

@@ -85,62 +85,64 @@ static void every_option_is_stored(void **state)
     assert_false(options_gateway_is_open(&options));
 }
 
+static const struct {
+    const char *arguments[3];
+    const char *reason;
+} wrong_usages[] = {
+    {{"--nonsense"}, "unknown argument '--nonsense'"},
+    {{"stray"}, "unknown argument 'stray'"},
+    {{"-h"}, "unknown argument '-h'"},
+    {{"--"}, "unknown argument"},
+    {{"--log"}, "--log needs a value"},
+    {{"--check=yes"}, "--check takes no value"},
+    {{"--gateway-url", "https://x"}, "--gateway-url is given twice"},
+    {{"--listen", "tcp:127.0.0.1:1"}, "--listen: "},
+    {{"--listen", "unix:relative"}, "--listen: "},
+    {{"--listen", "vsock:50117"}, "--listen vsock needs --peer-cid"},
+    {{"--peer-cid", "0"}, "--peer-cid: '0' is no number from 1"},
+    {{"--peer-cid", "4294967295"}, "--peer-cid: "},
+    {{"--gateway-auth", "basic"}, "none of bearer, x-api-key, header:NAME"},
+    {{"--gateway-auth", "header:"}, "no header field"},
+    {{"--gateway-auth", "header:Host"}, "no header field"},
+    {{"--gateway-auth", "header:a b"}, "no header field"},
+    {{"--gateway-allow", "POST"}, "is not 'METHOD /prefix'"},
+    {{"--gateway-allow", "POST v1"}, "the prefix is no path"},
+    {{"--gateway-allow", "POST /v1/../x"}, "the prefix is no path"},
+    {{"--gateway-allow", " /v1"}, "does not begin with a method"},
+    {{"--rules", ""}, "--rules: an empty path"},
+    {{"--guest-url", "http://h/x"}, "--guest-url: a path is not allowed"},
+    {{"--guest-url", "x"}, "--guest-url: "},
+    {{"--proxy", "pac+ftp://h/p.pac"}, "none of http://, https://, file:///"},
+    {{"--proxy", "pac+file://"}, "none of http://, https://, file:///"},
+    {{"--proxy", "ftp://user:secret@h"}, "scheme is none of"},
+    {{"--proxy", "http://"}, "there is no host"},
+    {{"--proxy", "direct://"}, "say none"},
+    {{"--proxy", "http://h/path"}, "has a path"},
+    {{"--proxy-auth-host", "h:1"}, "without a port"},
+    {{"--proxy-auth-host", "a b"}, "--proxy-auth-host: "},
+    {{"--max-requests", "0"}, "--max-requests: '0' is no number from 1 to 65536"},
+    {{"--max-requests", "99999999999999999999"}, "is no number"},
+    {{"--max-connections", "1e3"}, "is no number"},
+    {{"--max-connections", "-1"}, "is no number"},
+    {{"--max-connections", " 1"}, "is no number"},
+    {{"--idle-timeout", ""}, "is no number"},
+    {{"--idle-timeout", "m"}, "is no number"},
+    {{"--idle-timeout", "0m"}, "is no number"},
+    {{"--idle-timeout", "30d"}, "is no number"},
+    {{"--idle-timeout", "30mm"}, "is no number"},
+    {{"--idle-timeout", "169h"}, "is no number"},
+};
+
 static void wrong_usage_is_named(void **state)
 {
     (void)state;
-    static const struct {
-        const char *arguments[3];
-        const char *reason;
-    } cases[] = {
-        {{"--nonsense"}, "unknown argument '--nonsense'"},
-        {{"stray"}, "unknown argument 'stray'"},
-        {{"-h"}, "unknown argument '-h'"},
-        {{"--"}, "unknown argument"},
-        {{"--log"}, "--log needs a value"},
-        {{"--check=yes"}, "--check takes no value"},
-        {{"--gateway-url", "https://x"}, "--gateway-url is given twice"},
-        {{"--listen", "tcp:127.0.0.1:1"}, "--listen: "},
-        {{"--listen", "unix:relative"}, "--listen: "},
-        {{"--listen", "vsock:50117"}, "--listen vsock needs --peer-cid"},
-        {{"--peer-cid", "0"}, "--peer-cid: '0' is no number from 1"},
-        {{"--peer-cid", "4294967295"}, "--peer-cid: "},
-        {{"--gateway-auth", "basic"}, "none of bearer, x-api-key, header:NAME"},
-        {{"--gateway-auth", "header:"}, "no header field"},
-        {{"--gateway-auth", "header:Host"}, "no header field"},
-        {{"--gateway-auth", "header:a b"}, "no header field"},
-        {{"--gateway-allow", "POST"}, "is not 'METHOD /prefix'"},
-        {{"--gateway-allow", "POST v1"}, "the prefix is no path"},
-        {{"--gateway-allow", "POST /v1/../x"}, "the prefix is no path"},
-        {{"--gateway-allow", " /v1"}, "does not begin with a method"},
-        {{"--rules", ""}, "--rules: an empty path"},
-        {{"--guest-url", "http://h/x"}, "--guest-url: a path is not allowed"},
-        {{"--guest-url", "x"}, "--guest-url: "},
-        {{"--proxy", "pac+ftp://h/p.pac"}, "none of http://, https://, file:///"},
-        {{"--proxy", "pac+file://"}, "none of http://, https://, file:///"},
-        {{"--proxy", "ftp://user:secret@h"}, "scheme is none of"},
-        {{"--proxy", "http://"}, "there is no host"},
-        {{"--proxy", "direct://"}, "say none"},
-        {{"--proxy", "http://h/path"}, "has a path"},
-        {{"--proxy-auth-host", "h:1"}, "without a port"},
-        {{"--proxy-auth-host", "a b"}, "--proxy-auth-host: "},
-        {{"--max-requests", "0"}, "--max-requests: '0' is no number from 1 to 65536"},
-        {{"--max-requests", "99999999999999999999"}, "is no number"},
-        {{"--max-connections", "1e3"}, "is no number"},
-        {{"--max-connections", "-1"}, "is no number"},
-        {{"--max-connections", " 1"}, "is no number"},
-        {{"--idle-timeout", ""}, "is no number"},
-        {{"--idle-timeout", "m"}, "is no number"},
-        {{"--idle-timeout", "0m"}, "is no number"},
-        {{"--idle-timeout", "30d"}, "is no number"},
-        {{"--idle-timeout", "30mm"}, "is no number"},
-        {{"--idle-timeout", "169h"}, "is no number"},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(wrong_usages) / sizeof(wrong_usages[0]); i++) {
         struct failure why = {""};
-        int result = parse(cases[i].arguments, &why);
-        if (result != -EINVAL || !strstr(why.text, cases[i].reason) || strstr(why.text, "secret"))
-            fail_msg("%s %s: %d %s", cases[i].arguments[0], cases[i].arguments[1], result,
-                     why.text);
+        int result = parse(wrong_usages[i].arguments, &why);
+        if (result != -EINVAL || !strstr(why.text, wrong_usages[i].reason) ||
+            strstr(why.text, "secret"))
+            fail_msg("%s %s: %d %s", wrong_usages[i].arguments[0], wrong_usages[i].arguments[1],
+                     result, why.text);
     }
     struct failure why = {""};
     assert_int_equal(PARSE(&why, "--rules", "/r", "--app-data", "/d"), -EINVAL);
