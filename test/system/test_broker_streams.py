@@ -312,7 +312,9 @@ def test_cancel_reaches_the_upstream(tmp_path, phase, how):
         left = time.monotonic()
         leave(client, how)
         assert closed.get(timeout=PATIENCE) is True
-        assert time.monotonic() - left < 5
+        passed = time.monotonic() - left
+        print(f"{phase}, {how}: the upstream saw it after {passed * 1000:.1f} ms")
+        assert passed < 5
         assert broker.log_lines(1)[0]["end"] == "cancelled"
         assert broker.get("/nope").status == 404
         client.close()
