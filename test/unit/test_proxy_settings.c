@@ -27,7 +27,7 @@ static const struct proxy_choice *find(const char *text)
 }
 
 #define SET(...)                                                                                   \
-    static const char *const set[] = {__VA_ARGS__ __VA_OPT__(, ) NULL};                            \
+    static const char *const set[] = {__VA_ARGS__, NULL};                                          \
     environment = set;                                                                             \
     options = (struct broker_options)                                                              \
     {                                                                                              \
