@@ -269,8 +269,7 @@ static short revents_of(const struct pollfd *all, int place)
  * of the sandbox with it: so its answer is waited for, even for a client that has left. */
 static bool unanswered(const struct way_in_connection *connection, const struct vsock *vsock)
 {
-    return vsock->kind == VSOCK_HYBRID && connection->state == WAY_IN_DIALLING &&
-           connection->asked;
+    return vsock->kind == VSOCK_HYBRID && connection->state == WAY_IN_DIALLING && connection->asked;
 }
 
 void way_in_connection_work(struct way_in_connection *connection, const struct vsock *vsock,

@@ -140,13 +140,14 @@ static int probe_requests(int argc, char **argv)
         seen++;
         failed += status != 0;
     }
-    printf("%s: %u of %u processes got every answer\n", probe_words(argc, argv), seen - failed, seen);
+    printf("%s: %u of %u processes got every answer\n", probe_words(argc, argv), seen - failed,
+           seen);
     return failed ? PROBE_BROKEN : PROBE_DONE;
 }
 
 static const struct probe_verb verbs[] = {
-    {"requests", "N PATH [PROCESSES]", "N GETs one after another, in each of several processes", NULL,
-     probe_requests, 2, 3},
+    {"requests", "N PATH [PROCESSES]", "N GETs one after another, in each of several processes",
+     NULL, probe_requests, 2, 3},
     {"round", "BYTES GET-PATH POST-PATH", "a body from one path to another", NULL, probe_round, 3,
      3},
 };
