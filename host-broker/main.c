@@ -64,6 +64,8 @@ static int start_resolver(struct failure *why)
 
 static int read_credential(struct failure *why)
 {
+    if (!broker.options.gateway_token_file)
+        return 0; /* rules are checked alone */
     broker.logged_in = true;
     return credential_open(&broker.credential, broker.options.gateway_token_file, why);
 }
@@ -85,11 +87,19 @@ static int tell_notices(struct failure *why)
     if (broker.options.gateway_v1_removed)
         notice("notice: ",
                "--gateway-url: /v1 at the end was removed; requests bring it themselves");
-    if (options_gateway_is_open(&broker.options))
+    if (broker.options.gateway_token_file && options_gateway_is_open(&broker.options))
         notice("warning: ",
                "the gateway has neither a path nor --gateway-allow: its key-management "
                "paths can be reached from the sandbox");
     return 0;
+}
+
+/* What a name leads to, as an administrator reads it. */
+static void print_upstream(const char *name, const struct upstream_url *url)
+{
+    char origin[UPSTREAM_HOST_MAX + 32];
+    if (upstream_url_origin(url, origin, sizeof(origin)) >= 0)
+        printf("%-16s %s%s\n", name, origin, url->path);
 }
 
 static int end_check(struct failure *why)
@@ -98,6 +108,10 @@ static int end_check(struct failure *why)
     if (broker.options.check) {
         printf("configuration is valid: %zu rules, %zu certificate authorities\n",
                broker.rules.count, broker.trust.certificates);
+        if (broker.options.gateway_token_file)
+            print_upstream("gateway", &broker.options.gateway);
+        for (size_t i = 0; i < broker.rules.count; i++)
+            print_upstream(broker.rules.rules[i].name, &broker.rules.rules[i].url);
         fflush(stdout);
         _exit(BROKER_EXIT_OK);
     }

@@ -97,15 +97,31 @@ static int take_argument(struct broker_options *options, int argc, char *const a
     return failure_prefix(why, row->set(options, value, why), "--%s", row->name);
 }
 
+static bool was_seen(const bool *seen, const char *name)
+{
+    const char *unused;
+    return seen[find_row(name, &unused) - option_table];
+}
+
+/* A required option that is not there, or NULL. A check needs no listener; and where nobody is logged
+ * in there is no broker, but the rules can be checked alone. */
+static const char *find_missing(const struct broker_options *options, const bool *seen)
+{
+    const bool url = was_seen(seen, "gateway-url"), token = was_seen(seen, "gateway-token-file");
+    const bool has_rules = options->rules_file || options->app_data;
+
+    if (!options->check && !was_seen(seen, "listen"))
+        return "listen";
+    if (options->check && has_rules && !url && !token)
+        return NULL;
+    return !url ? "gateway-url" : !token ? "gateway-token-file" : NULL;
+}
+
 static int check_whole(const struct broker_options *options, const bool *seen, struct failure *why)
 {
-    static const char *const required[] = {"listen", "gateway-url", "gateway-token-file"};
-    for (size_t i = 0; i < ARRAY_LENGTH(required); i++) {
-        const char *unused;
-        if (!seen[find_row(required[i], &unused) - option_table] &&
-            !(options->check && strcmp(required[i], "listen") == 0))
-            return failure_set(why, EINVAL, "--%s is missing", required[i]);
-    }
+    const char *missing = find_missing(options, seen);
+    if (missing)
+        return failure_set(why, EINVAL, "--%s is missing", missing);
     for (size_t i = 0; i < options->listener_count; i++)
         if (options->listeners[i].kind == ENDPOINT_VSOCK && options->peer_cid == 0)
             return failure_set(why, EINVAL,

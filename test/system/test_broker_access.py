@@ -272,6 +272,21 @@ def test_check_tells_and_leaves_nothing(tmp_path):
     assert not (tmp_path / "s").exists() and not (tmp_path / "log").exists()
 
 
+def test_check_tells_what_can_be_reached(tmp_path):
+    rules = tmp_path / "rules.json"
+    rules.write_text('{"npm":"https://npm.example/x","intranet":"http://10.0.0.1:8080"}')
+    rules.chmod(0o600)
+    result = run_broker(*start_arguments(tmp_path, f"unix:{tmp_path}/s"), "--rules", rules, "--check")
+    lines = [line.split() for line in result.stdout.splitlines()[1:]]
+    assert lines[0][0] == "gateway" and lines[0][1].startswith("https://"), result.stdout
+    assert lines[1:] == [["npm", "https://npm.example/x"], ["intranet", "http://10.0.0.1:8080"]]
+    result = run_broker("--check", "--rules", rules)  # where nobody is logged in
+    assert result.returncode == 0 and "gateway " not in result.stdout and "npm.example" in result.stdout
+    rules.write_text('{"npm":}')
+    result = run_broker("--check", "--rules", rules)
+    assert result.returncode == 65 and f"{rules}:1:8" in result.stderr
+
+
 def test_open_gateway_is_warned_about(tmp_path):
     with Broker(tmp_path, gateway="https://127.0.0.1:1/v1/") as broker:
         assert "key-management" in broker.errors()

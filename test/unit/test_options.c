@@ -170,6 +170,21 @@ static void required_options_are_demanded(void **state)
     assert_int_equal(options_parse(&options, 4, check, NULL), OPTIONS_RUN);
 }
 
+static void rules_can_be_checked_without_a_login(void **state)
+{
+    (void)state;
+    struct failure why = {""};
+    char *alone[] = {"codev-broker", "--check", "--rules=/r", "--gateway-url=https://h"};
+    assert_int_equal(options_parse(&options, 3, alone, NULL), OPTIONS_RUN);
+    assert_null(options.gateway_token_file);
+    assert_int_equal(options_parse(&options, 4, alone, &why), -EINVAL); /* half a login is a mistake */
+    assert_non_null(strstr(why.text, "--gateway-token-file is missing"));
+    assert_int_equal(options_parse(&options, 2, alone, &why), -EINVAL);
+    alone[1] = "--listen=unix:/x"; /* and without a check there is no broker */
+    assert_int_equal(options_parse(&options, 3, alone, &why), -EINVAL);
+    assert_non_null(strstr(why.text, "--gateway-url is missing"));
+}
+
 static void the_gateway_must_be_safe(void **state)
 {
     (void)state;
@@ -267,6 +282,7 @@ int main(void)
         cmocka_unit_test(every_option_is_stored),
         cmocka_unit_test(wrong_usage_is_named),
         cmocka_unit_test(required_options_are_demanded),
+        cmocka_unit_test(rules_can_be_checked_without_a_login),
         cmocka_unit_test(the_gateway_must_be_safe),
         cmocka_unit_test(help_and_version_win),
         cmocka_unit_test(the_gateway_is_narrowed),
