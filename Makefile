@@ -247,14 +247,14 @@ TEST_RUN := CODEV_BUILD=$(B) CODEV_ARCH=$(ARCH) FUZZ_SECONDS=$(FUZZ_SECONDS) UNI
 	FUZZ_TARGETS='$(strip $(FUZZ_TARGETS))' test/run $(if $(T),-k '$(T)')
 
 # T=NAME runs one test; only what it needs is built.
-unit: $(if $(T),$(VARIANT)/unit/test_$(T),$(UNIT_PROGRAMS))
+unit: $(if $(T),$(patsubst %,$(VARIANT)/unit/test_%,$(filter $(UNIT_TESTS),$(T))),$(UNIT_PROGRAMS))
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)unit
 system: host programs tools
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)system
 qemu: all
 	$(Q)$(TEST_RUN) qemu
 test-qemu: qemu
-fuzz: $(if $(T),$(B)/fuzz/fuzz_$(T),$(FUZZ_PROGRAMS))
+fuzz: $(if $(T),$(patsubst %,$(B)/fuzz/fuzz_%,$(filter $(FUZZ_TARGETS),$(T))),$(FUZZ_PROGRAMS))
 	$(Q)$(TEST_RUN) fuzz
 test: all $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 host sanitized-tests
