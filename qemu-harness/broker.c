@@ -43,14 +43,18 @@ static void broker_arguments_make(struct broker_arguments *arguments, const char
 {
     *arguments = (struct broker_arguments){.count = 0};
     add_option(arguments, NULL, program);
+    add_option(arguments, "--rules", options->rules);
+    add_option(arguments, "--app-data", options->app_data);
+    if (!options->gateway_url) {
+        add_option(arguments, NULL, "--check");
+        return;
+    }
     add_option(arguments, "--listen", listen);
     add_option(arguments, "--peer-cid", peer_cid);
     add_option(arguments, "--gateway-url", options->gateway_url);
     add_option(arguments, "--gateway-token-file", options->gateway_token_file);
     add_option(arguments, "--gateway-auth", options->gateway_auth);
     add_list(arguments, "--gateway-allow", &options->gateway_allow);
-    add_option(arguments, "--rules", options->rules);
-    add_option(arguments, "--app-data", options->app_data);
     add_list(arguments, "--ca-file", &options->ca_files);
     add_option(arguments, "--proxy", options->proxy);
     add_option(arguments, "--log", options->broker_log);
@@ -89,10 +93,11 @@ int broker_start(struct broker *broker, const struct options *options, const str
 {
     broker->life = broker->out = broker->err = -1;
     broker->wanted = options->gateway_url != NULL;
+    broker->rules_only = !broker->wanted && (options->rules || options->app_data);
     line_buffer_init(&broker->out_lines, broker->out_bytes, sizeof(broker->out_bytes));
     line_buffer_init(&broker->err_lines, broker->err_bytes, sizeof(broker->err_bytes));
     snprintf(broker->egress, sizeof(broker->egress), "[]");
-    if (!broker->wanted)
+    if (!broker->wanted && !broker->rules_only)
         return 0;
     char program[PATH_MAX], listen[ENDPOINT_TEXT_MAX], cid[16];
     int result = program_find(program, options->broker, "codev-broker", "codev-broker", why);
@@ -178,9 +183,9 @@ static int take_ready(struct broker *broker, const struct json *line, const stru
     return take_port(broker, line, vsock, why);
 }
 
-/* It ended, or closed its output, before it was ready. */
-static int broker_failed(struct broker *broker, struct process_table *processes,
-                         struct failure *why)
+/* It ended, or closed its output, before it was ready: what a check does that found nothing wrong, and else a
+ * failure. */
+static int broker_ended(struct broker *broker, struct process_table *processes, struct failure *why)
 {
     struct json line;
     char how[128], message[FAILURE_TEXT_MAX];
@@ -189,6 +194,8 @@ static int broker_failed(struct broker *broker, struct process_table *processes,
         poll(NULL, 0, 10);
         process_reap(processes);
     }
+    if (broker->rules_only && process->ended && process->status == 0)
+        return 0;
     struct pollfd rest = {.fd = broker->err, .events = POLLIN};
     while (broker->err >= 0 && poll(&rest, 1, 0) == 1)
         broker_read(broker, &broker->err, &broker->err_lines);
@@ -207,14 +214,14 @@ int broker_wait_ready(struct broker *broker, const struct vsock *vsock,
     enum broker_line kind;
     char message[FAILURE_TEXT_MAX];
     int64_t deadline = io_monotonic_ns() + BROKER_READY_MS * 1000000LL;
-    while (broker->wanted) {
+    while (broker->wanted || broker->rules_only) {
         while ((kind = broker_next_line(broker, &broker->out_lines, &line, message,
                                         sizeof(message))) != BROKER_NOTHING)
             if (kind == BROKER_EVENT &&
                 json_string_equals(&line, json_member(&line, 0, "event"), "ready"))
                 return take_ready(broker, &line, vsock, why);
         if (broker->out < 0)
-            return broker_failed(broker, processes, why);
+            return broker_ended(broker, processes, why);
         struct pollfd fds[3] = {{.fd = broker->out, .events = POLLIN},
                                 {.fd = broker->err, .events = POLLIN},
                                 {.fd = signals, .events = POLLIN}};

@@ -22,8 +22,9 @@
 #define BROKER_READY_MS 30000
 
 struct broker {
-    bool wanted; /* there is a gateway login */
-    int life;    /* the pipe's end whose closing ends it */
+    bool wanted;     /* there is a gateway login */
+    bool rules_only; /* there is none: it only checks the rules, and ends */
+    int life;        /* the pipe's end whose closing ends it */
     int out, err;
     uint32_t guest_port; /* what the guest dials at CID 2 */
     char token[SECRET_HEX_LENGTH + 1];
@@ -34,11 +35,12 @@ struct broker {
     char last_message[FAILURE_TEXT_MAX]; /* its last line on standard error, escaped */
 };
 
-/* Starts it when a gateway is configured. 0 or a negative errno. */
+/* Starts it when a gateway is configured. Without one, but with rules, it is started to check these: a file that is
+ * malformed fails the start whoever is logged in. 0 or a negative errno. */
 int broker_start(struct broker *broker, const struct options *options, const struct vsock *vsock,
                  struct process_table *processes, struct failure *why);
 
-/* Waits for the ready line. 0; -EINTR when `signals` becomes readable; or a negative errno with the
+/* Waits for the ready line, or for the end of the check. 0; -EINTR when `signals` becomes readable; or a negative errno with the
  * broker's own reason. */
 int broker_wait_ready(struct broker *broker, const struct vsock *vsock,
                       struct process_table *processes, int signals, struct failure *why);

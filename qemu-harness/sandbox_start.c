@@ -179,6 +179,7 @@ static int step_ready_broker(struct sandbox *sandbox, struct failure *why)
         if (sandbox->phase == PHASE_DONE)
             return -EINTR;
     }
+    sandbox->broker_gone |= sandbox->broker.rules_only;
     if (!result && sandbox->broker.wanted)
         events_broker_ready(&sandbox->events, sandbox->broker.egress);
     return result;
