@@ -25,8 +25,9 @@
 #include "host-broker/trust.h"
 #include "host-broker/upstream_pool.h"
 
-#define UNAUTHENTICATED_MAX 64              /* beyond, the oldest of them makes way for the next */
-#define STRANGER_GRACE (3 * SECONDS) /* but not younger than this, an emulated guest is slow: the next one waits */
+#define UNAUTHENTICATED_MAX 64 /* beyond, the oldest of them makes way for the next */
+#define STRANGER_GRACE                                                                             \
+    (3 * SECONDS) /* but not younger than this, an emulated guest is slow: the next one waits */
 #define ACCEPT_PER_WAKE_UP 64
 #define ACCEPT_PAUSE (200 * MILLISECONDS) /* when descriptors have run out */
 #define HEAD_TIMEOUT (30 * SECONDS)       /* of a request, from its first byte */
