@@ -104,6 +104,15 @@ def test_clients_that_leave_are_cancelled(scene):
     counts_return(scene, before, 200)
 
 
+def test_clients_that_connect_and_leave_at_once(scene):
+    """What a port scanner does, 900 times: the relay, the vsock device and the broker live on, and nothing stays open."""
+    before = both_counts(scene)
+    hold = f"{PROBE} hold 8788 300 </dev/null; "
+    assert scene.look.codev(hold * 3).count("open") == 3
+    assert scene.look.codev(MODELS).startswith("HTTP/1.1 200 ")
+    counts_return(scene, before, 2)
+
+
 STREAM = f"{PROBE} http GET '/gateway/v1/messages?events=100000'; echo status $?"
 MODELS = f"{PROBE} http GET /gateway/v1/models"
 

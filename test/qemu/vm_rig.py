@@ -8,7 +8,6 @@ that no part of the product knows of. It takes commands through a mounted folder
 it to read what is hidden from codev and to kill the agent.
 """
 import contextlib
-import hashlib
 import json
 import os
 import pathlib
@@ -31,6 +30,7 @@ ARCH = os.environ.get("CODEV_ARCH", os.uname().machine)
 GUEST = BUILD / "guest" / ARCH
 SANDBOX = BIN / "codev-sandbox"
 BROKER = BIN / "codev-broker"
+VSOCK_DEVICE = BUILD / "tools" / "usr" / "bin" / "vhost-device-vsock"
 TOUR = TOP / "qemu-harness" / "tour"
 PROBE = "/workspace/programs/probe"
 MARK = "CODEV_TEST_MARK"
@@ -88,7 +88,8 @@ class Sandbox:
         self.runtime.mkdir(mode=0o700, exist_ok=True)
         self.events_path = self.folder / "events"
         self.console_path = self.folder / "console"
-        argv = [SANDBOX, "run", "--arch", ARCH, "--events", self.events_path, "--console", self.console_path]
+        argv = [SANDBOX, "run", "--arch", ARCH, "--events", self.events_path, "--console", self.console_path,
+                "--vsock-device", VSOCK_DEVICE]  # where the host has /dev/vhost-vsock too: tests use the sockets
         argv += ["--mount", f"{GUEST}:/workspace/programs:ro"] if programs else []
         argv += [] if "--cwd" in options else ["--cwd", "/home/codev"]
         argv += [*options, "--"]
@@ -363,7 +364,3 @@ def read_all(client):
         while piece := client.recv(65536):
             data += piece
     return data
-
-
-def sha256(data):
-    return hashlib.sha256(data).hexdigest()
