@@ -14,6 +14,8 @@
 
 #define HASH_MOST (1 << 20) /* larger files are compared by their size and their last bytes */
 #define TAIL 4096
+#define HASH_LEAST                                                                                 \
+    16 /* the many small files of fileops: their bytes are looked at from outside only */
 #define OPEN_MOST 16
 
 static size_t prefix;
@@ -53,7 +55,7 @@ static int show(const char *path, const struct stat *status, int kind, struct FT
 {
     char digest[65] = "-";
     (void)kind, (void)place;
-    if (S_ISREG(status->st_mode))
+    if (S_ISREG(status->st_mode) && status->st_size > HASH_LEAST)
         hash_file(path, status->st_size, digest);
     printf("filetree %o %u %u %lld %s ", status->st_mode, status->st_uid, status->st_gid,
            S_ISREG(status->st_mode) ? (long long)status->st_size : 0, digest);

@@ -1,0 +1,217 @@
+"""The mount matrix: type x read-only or not x odd names x nested both ways x the owner's uid x file operations.
+
+One sandbox for each file server and uid has every mount at once. `probe fileops` does the operations in each folder and
+`probe filetree` tells what lies there; the host looks at the same folder, and both have to agree on every name, mode, owner
+and byte. The results are printed and kept in build/results/mounts.md.
+"""
+import hashlib
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import stat
+import subprocess
+import tempfile
+
+import pytest
+
+from vm_rig import BUILD, GUEST, PROBE, Sandbox
+
+NAMES = ["a b", "quo'te\"s", "a,b=c", "a:b", "new\nline", "gr\u00f6\u00dfe-\U0001f600", "n" * 200, "-o %s$(x)`y`\\"]
+MANY, FEW = 10000, 20
+HASH_LEAST, HASH_MOST, TAIL = 16, 1 << 20, 4096
+SLOW = 200
+OPERATIONS = ["create", "create exclusively", "rename over", "append", "mmap", "hard link", "symlink", "fsync", "lock", "chmod",
+              "owner", "times", "truncate", "xattr", "5 GiB sparse", "unlinked", "folders", "odd names", "many files"]
+# What a type does not have, and says so: virtiofsd runs without extended attributes, tmpfs has none of users' before Linux
+# 6.6, 9p keeps no fractions of a second.
+MISSING = {("virtiofs", "xattr"): "EOPNOTSUPP", ("tmpfs", "xattr"): "EOPNOTSUPP", ("9p", "times"): "wrong: whole seconds only"}
+results = []
+
+
+def quote(path):
+    return "".join(chr(b) if chr(b).isascii() and (chr(b).isalnum() or chr(b) in "./") else f"%{b:02x}" for b in os.fsencode(path))
+
+
+def host_tree(folder):
+    """What `probe filetree` prints of the folder, as the host sees it."""
+    lines = set()
+    for parent, folders, files in os.walk(folder):
+        for path in [parent] if parent == str(folder) else []:
+            lines.add(entry(path, folder))
+        for name in folders + files:
+            lines.add(entry(os.path.join(parent, name), folder))
+    return lines
+
+
+def entry(path, folder):
+    status, digest, size = os.lstat(path), "-", 0
+    if stat.S_ISREG(status.st_mode):
+        size = status.st_size
+        with open(path, "rb") as file:
+            file.seek(-TAIL if size > HASH_MOST else 0, os.SEEK_END if size > HASH_MOST else os.SEEK_SET)
+            data = file.read()
+        digest = hashlib.sha256(data).hexdigest() if size > HASH_LEAST else "-"
+        assert size > HASH_LEAST or data.decode() == "/".join(path.rsplit("/", 2)[1:]), path
+    name = quote(path[len(str(folder)):])
+    return f"filetree {status.st_mode:o} {status.st_uid} {status.st_gid} {size} {digest} {name}"
+
+
+class Matrix:
+    """The folders of one sandbox, and what is mounted where."""
+
+    def __init__(self, folder, kind, uid):
+        self.folder, self.kind, self.uid = folder, kind, uid
+        self.options, self.mounts, self.cells = [], [], []  # a cell: type, what, target, host's folder or None, read-only
+        self.number = 0
+
+    def share(self, name, target, what, readonly=False, cell=True, index=None):
+        host = self.folder / f"host{self.number}" / name
+        host.mkdir(parents=True)
+        os.chown(host, self.uid, self.uid)
+        escaped = str(host).replace("\\", "\\\\").replace(":", "\\:")
+        self.options += ["--mount", f"{escaped}:{self.folder}/{self.number}{':ro' if readonly else ''}"]
+        mount = {"type": self.kind, "source": f"m{self.number}", "target": target, "readonly": readonly}
+        self.mounts.insert(len(self.mounts) if index is None else index, mount)
+        self.number += 1
+        if cell:
+            self.cells.append((self.kind, what, target, host, readonly))
+        return host
+
+    def many(self, number):
+        return MANY if number == 0 and self.uid == 1000 else FEW
+
+    def script(self):
+        """Operations in every folder first, for folders lie in folders; then what is there."""
+        lines = []
+        for number, (_, _, target, host, readonly) in enumerate(self.cells):
+            lines += ["echo next cell", f"{PROBE} fileops {shlex.quote(target)} {self.many(number)}"]
+        for _, _, target, host, readonly in self.cells:
+            lines += ["echo next cell", f"{PROBE} filetree {shlex.quote(target)}" if host and not readonly else ":"]
+        return "\n".join(lines + ["exit 0"])
+
+    def other(self, kind, source, target, what, readonly=False, cell_host=None):
+        self.mounts.append({"type": kind, "source": source, "target": target, "readonly": readonly})
+        self.cells.append((kind, what, target, cell_host, readonly))
+
+
+def make_disk(folder, uid, kind):
+    content, disk = folder / f"content-{kind}", folder / f"disk-{kind}"
+    content.mkdir()
+    if kind == "erofs":
+        (content / "file").write_text("on a disk\n")
+        subprocess.run(["mkfs.erofs", disk, content], check=True, capture_output=True)
+    else:
+        with open(disk, "wb") as file:
+            file.truncate(48 << 20)
+        path = os.environ["PATH"] + ":/usr/sbin:/sbin"
+        subprocess.run([shutil.which("mkfs.ext4", path=path), "-q", "-N", "4096", "-E", f"root_owner={uid}:{uid}", disk], check=True)
+    disk.chmod(0o666)
+    return disk
+
+
+def disk_options(disks):
+    options = []
+    for number, disk in enumerate(disks):
+        options += ["--qemu-arg", "-drive", "--qemu-arg", f"file={disk},format=raw,if=none,id=extra{number}",
+                    "--qemu-arg", "-device", "--qemu-arg", f"virtio-blk-pci,drive=extra{number}"]
+    return options
+
+
+@pytest.fixture(scope="module", params=[(kind, uid) for kind in ("virtiofs", "9p") for uid in (1000, 501, 1001)],
+                ids=lambda pair: f"{pair[0]}-{pair[1]}")
+def matrix(request):
+    kind, uid = request.param
+    if os.geteuid() != 0 or not os.path.exists("/usr/lib/qemu/virtiofsd"):
+        pytest.skip("gives folders away, and needs virtiofsd")
+    with tempfile.TemporaryDirectory(prefix="codev-m-", dir="/tmp") as name:
+        os.chmod(name, 0o755)
+        folder = pathlib.Path(name)
+        matrix = Matrix(folder, kind, uid)
+        matrix.options += ["--mount", f"{GUEST}:/workspace/programs:ro"]
+        matrix.mounts += [{"type": kind, "source": "m0", "target": "/workspace/programs", "readonly": True}]
+        matrix.number = 1
+        names = NAMES if uid == 1000 else NAMES[4:6]
+        for number, odd in enumerate(names):
+            matrix.share(odd, f"/workspace/{odd}", "name " + repr(odd if len(odd) < 60 else odd[:3] + "... 200 bytes"))
+        matrix.share("ro, \"x\"", "/workspace/ro, \"x\"", "read-only", readonly=True)
+        outer = matrix.share("outer", "/workspace/outer", "outer, given first")
+        matrix.share("inner", "/workspace/outer/in: ner", "inner, given last")
+        matrix.share("inner", "/workspace/second/in, ner", "inner, given first")
+        second = matrix.share("outer", "/workspace/second", "outer, given last")
+        for place in (outer / "in: ner", outer / "read only", second / "in, ner", second / "mem"):
+            place.mkdir()
+            os.chown(place, uid, uid)
+        matrix.share("ro", "/workspace/outer/read only", "read-only in a writable one", readonly=True)
+        matrix.share("bound", "/workspace/bound read-only", "to be bound", cell=False)
+        matrix.other("bind", "/workspace/bound read-only", "/opt/read\nonly, \"q\"", "of a shared folder", readonly=True)
+        bound = matrix.share("bound", "/workspace/bound", "to be bound", cell=False)
+        matrix.other("bind", "/workspace/bound", "/opt/b'i,nd", "of a shared folder", cell_host=bound)
+        matrix.other("tmpfs", "", "/srv/tm pfs:\u00e9", "odd name")
+        matrix.other("tmpfs", "", "/workspace/second/mem", "in a shared folder")
+        matrix.other("tmpfs", "", "/srv/read-only", "read-only", readonly=True)
+        matrix.other("ext4", "/dev/vdb", "/mnt/di\nsk, \"1\"", "odd name")
+        matrix.other("ext4", "/dev/vdc", "/mnt/read only", "read-only", readonly=True)
+        matrix.other("erofs", "/dev/vdd", "/mnt/erofs: \U0001f600", "odd name", readonly=True)
+        disks = [make_disk(folder, uid, kind) for kind in ("ext4", "ext4 2", "erofs")]
+        config = folder / "config.json"
+        config.write_text(json.dumps({"mounts": matrix.mounts, "account": {"name": "codev", "uid": uid, "gid": uid}}))
+        options = [*matrix.options, "--file-server", kind, "--config", config, "--memory", 512, *disk_options(disks)]
+        with Sandbox(matrix.script(), options, programs=False) as sandbox:
+            sandbox.status, text = sandbox.finish(SLOW)
+            assert sandbox.status == 0, sandbox.describe()
+            matrix.sandbox = sandbox
+            matrix.said = text.split("next cell\n")[1:]
+            yield matrix
+
+
+def expected(kind, operation, readonly):
+    return "EROFS" if readonly else MISSING.get((kind, operation), "worked")
+
+
+def test_operations_and_agreement(matrix):
+    """Every operation in every folder; then both sides name the same entries, modes, owners and bytes."""
+    wrong, half = [], len(matrix.cells)
+    assert len(matrix.said) == 2 * half, matrix.sandbox.describe()
+    for number, (kind, what, target, host, readonly) in enumerate(matrix.cells):
+        text, tree, many = matrix.said[number], matrix.said[half + number], matrix.many(number)
+        seen = dict(line.split("\t")[1:] for line in text.splitlines() if line.startswith("fileops\t"))
+        assert list(seen) == OPERATIONS, text
+        bad = [f"{kind}, {what}, {operation}: {said}" for operation, said in seen.items()
+               if said != expected(matrix.kind if kind == "bind" else kind, operation, readonly)]
+        agreed = "-"
+        if host and not readonly:
+            there = {line for line in tree.splitlines() if line.startswith("filetree ")}
+            here = host_tree(host)
+            under = [other[len(target):] for _, _, other, _, _ in matrix.cells if other.startswith(target + "/")]
+            hidden = tuple(quote(path) for path in under)
+            clean = lambda lines: {line for line in lines if not (hidden and line.split(" ")[-1].startswith(hidden))}
+            there, here = clean(there), clean(here)
+            agreed = f"{len(here)} entries"
+            if there != here:
+                bad.append(f"{kind}, {what}: {sorted(there ^ here)[:6]}")
+            owners = {tuple(line.split(" ")[2:4]) for line in here}
+            if owners != {(str(matrix.uid), str(matrix.uid))} or len(here) < many:
+                bad.append(f"{kind}, {what}: owners {owners}, {len(here)} entries")
+        worked = sum(said == "worked" for said in seen.values())
+        other = sorted({said for said in seen.values() if said != "worked"})
+        results.append(f"| {matrix.kind} | {matrix.uid} | {kind} | {'ro' if readonly else 'rw'} | {what} | {worked} | "
+                       f"{', '.join(other) or '-'} | {agreed} |")
+        wrong += bad
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_table(capfd):
+    """What the runs above came to."""
+    if not results:
+        pytest.skip("no run")
+    head = ["| file server | uid | type | | folder | operations that work | the others say | host and guest agree on |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    count = f"mounts: {len(results)} folders, {len(OPERATIONS)} operations each"
+    path = BUILD / "results" / "mounts.md"
+    path.parent.mkdir(exist_ok=True)
+    text = "\n".join(head + [line.replace("\\n", "\\\\n") for line in results])
+    path.write_text(f"# Mounts\n\n{count}.\n\n{text}\n")
+    with capfd.disabled():
+        print(f"\n{text}\n{count}")
