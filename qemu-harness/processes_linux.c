@@ -71,10 +71,29 @@ static int child_prepare(const struct spawn *spawn, pid_t parent, struct failure
     return result;
 }
 
-static void child_run(const struct spawn *spawn, pid_t parent, int report)
+/* What faces a guest's bytes gets none of the user's secrets to lose: of the environment only where programs and
+ * temporary files lie, the language, and what is our own. The broker, which is trusted, needs the user's settings of
+ * proxies, trust and desktop. */
+static void child_limit_environment(enum process_role role)
+{
+    static const char *const kept[] = {"PATH=", "HOME=", "TMPDIR=", "LANG=", "LC_", "CODEV_"};
+    char **place = environ;
+    if (role == PROCESS_BROKER)
+        return;
+    for (char **variable = environ; *variable; variable++)
+        for (size_t i = 0; i < ARRAY_LENGTH(kept); i++)
+            if (strncmp(*variable, kept[i], strlen(kept[i])) == 0) {
+                *place++ = *variable;
+                break;
+            }
+    *place = NULL;
+}
+
+static void child_run(enum process_role role, const struct spawn *spawn, pid_t parent, int report)
 {
     struct failure why;
     if (child_prepare(spawn, parent, &why) == 0) {
+        child_limit_environment(role);
         execvp(spawn->argv[0], (char *const *)spawn->argv);
         failure_errno(&why, errno, "%s", spawn->argv[0]);
     }
@@ -98,7 +117,7 @@ int process_spawn(struct process_table *table, enum process_role role, const str
     if (pid < 0)
         return failure_errno(why, errno, "fork");
     if (pid == 0)
-        child_run(spawn, parent, writer);
+        child_run(role, spawn, parent, writer);
     fd_close(&writer);
     struct failure from_child;
     if (io_read_full(reader, &from_child, sizeof(from_child)) == (ssize_t)sizeof(from_child)) {

@@ -2,7 +2,7 @@
 """A guest without a virtual machine: it stands where codev-sandbox expects vhost-device-vsock and QEMU.
 
 As `--vsock-device` it is given --socket and --uds-path. It accepts QEMU's connection on the one, serves
-`CONNECT PORT` on the other as hybrid vsock does, and plays the Python text in FAKE_GUEST_SCENARIO with
+`CONNECT PORT` on the other as hybrid vsock does, and plays the Python text in CODEV_FAKE_GUEST_SCENARIO with
 
     guest.dial()            a new control connection (a Channel); guest.hello() dials, says hello and
                             returns the channel with the boot configuration in channel.config
@@ -10,7 +10,7 @@ As `--vsock-device` it is given --socket and --uds-path. It accepts QEMU's conne
     channel.command()       the next command, a dict; None at the end of the channel
     guest.way_in(handler)   handler(connection, port) serves what comes over CONNECT
     guest.console(bytes)    what the guest's kernel prints
-    guest.note(object)      a JSON line into FAKE_GUEST_NOTES, for the test to read
+    guest.note(object)      a JSON line into CODEV_FAKE_GUEST_NOTES, for the test to read
 
 When the scenario ends, the machine powers off: QEMU's connection is closed. Called as `--qemu` (any other
 arguments) it is the QEMU of that guest, which ends with that connection.
@@ -88,7 +88,7 @@ class Guest:
         self.handler = handler
 
     def note(self, what):
-        with open(os.environ["FAKE_GUEST_NOTES"], "a", encoding="utf-8") as file:
+        with open(os.environ["CODEV_FAKE_GUEST_NOTES"], "a", encoding="utf-8") as file:
             file.write(json.dumps(what) + "\n")
 
     def serve_one(self, connection):
@@ -122,7 +122,7 @@ def play_guest(arguments):
     guest.machine, _ = listener.accept()
     guest.machine.recv(1)  # QEMU runs
     try:
-        exec(os.environ["FAKE_GUEST_SCENARIO"], {"guest": guest, "time": time, "socket": socket, "os": os})
+        exec(os.environ["CODEV_FAKE_GUEST_SCENARIO"], {"guest": guest, "time": time, "socket": socket, "os": os})
     except Exception:
         guest.note({"scenario failed": traceback.format_exc()})
     guest.machine.close()
@@ -139,8 +139,8 @@ def play_qemu(arguments):
             found[match.group(1)] = int(match.group(2))
     machine = socket.socket(fileno=found["vsock"])
     serial = socket.socket(fileno=found["console"])
-    if os.environ.get("FAKE_QEMU_WORDS"):
-        sys.stderr.write(os.environ["FAKE_QEMU_WORDS"] + "\n")
+    if os.environ.get("CODEV_FAKE_QEMU_WORDS"):
+        sys.stderr.write(os.environ["CODEV_FAKE_QEMU_WORDS"] + "\n")
         sys.exit(1)
     machine.sendall(b"!")
     while True:

@@ -33,8 +33,8 @@ class Rig:
         self.processes = []
 
     def environment(self, scenario, **extra):
-        return {**os.environ, "XDG_RUNTIME_DIR": str(self.runtime), "FAKE_GUEST_SCENARIO": scenario,
-                "FAKE_GUEST_NOTES": str(self.notes_file), **extra}
+        return {**os.environ, "XDG_RUNTIME_DIR": str(self.runtime), "CODEV_FAKE_GUEST_SCENARIO": scenario,
+                "CODEV_FAKE_GUEST_NOTES": str(self.notes_file), **extra}
 
     def command(self, *arguments):
         return [str(BIN / "codev-sandbox"), "run", "--qemu", str(self.fake), "--vsock-device", str(self.fake),

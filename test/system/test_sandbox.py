@@ -206,7 +206,7 @@ def test_a_machine_that_ends_after_hello(rig):
 
 
 def test_what_qemu_says_is_shown(rig):
-    status, _, err = rig.run("time.sleep(60)", environment={"FAKE_QEMU_WORDS": "no such \x1b[2J machine"})
+    status, _, err = rig.run("time.sleep(60)", environment={"CODEV_FAKE_QEMU_WORDS": "no such \x1b[2J machine"})
     assert status == 125
     assert "host: no such " in err
     assert "\x1b" not in err
@@ -576,3 +576,13 @@ def test_help_and_version():
     assert out.startswith("usage: codev-sandbox run") and "--gateway-token-file FILE" in out
     out = subprocess.run([BIN / "codev-sandbox", "--version"], capture_output=True, text=True, check=True).stdout
     assert out.startswith("codev-sandbox ")
+
+
+def test_what_faces_the_guest_gets_no_secret_of_the_environment(rig):
+    """A guest that breaks out of the virtual machine reads the environment of what it broke into."""
+    status, _, err = rig.run("guest.note({'environment': sorted(os.environ)}); channel = guest.ready(); "
+                             + EXIT % "'code': 0", environment={"MODEL_API_KEY": "s3cret", "LC_TIME": "C.UTF-8"})
+    assert status == 0, err
+    names = next(note["environment"] for note in rig.notes() if "environment" in note)
+    assert "LC_TIME" in names and "PATH" in names
+    assert "MODEL_API_KEY" not in names and "SSH_AUTH_SOCK" not in names
