@@ -98,15 +98,15 @@ static long link_to(const struct breakout_vector *vector)
 
 #define READ(file, why)                                                                            \
     {                                                                                              \
-        .name = "read " file, .attempt = breakout_read, .path = file, .cannot = why                \
+        .name = "read " file, .attempt = breakout_read, .path = (file), .cannot = (why)            \
     }
 #define OPEN(file, why)                                                                            \
     {                                                                                              \
-        .name = "open " file, .attempt = breakout_open_read, .path = file, .cannot = why           \
+        .name = "open " file, .attempt = breakout_open_read, .path = (file), .cannot = (why)       \
     }
 #define WRITE(file, why)                                                                           \
     {                                                                                              \
-        .name = "write " file, .attempt = breakout_open_write, .path = file, .cannot = why         \
+        .name = "write " file, .attempt = breakout_open_write, .path = (file), .cannot = (why)     \
     }
 #define NOT_HERE "this kernel has none"
 

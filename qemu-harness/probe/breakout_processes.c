@@ -137,9 +137,10 @@ static long read_link(const struct breakout_vector *vector)
 }
 
 #define FILE_OF_BOTH(file, function)                                                               \
-    {.name = "/proc/1/" file, .attempt = (function), .path = file, .target = BREAKOUT_INIT},       \
+    {.name = "/proc/1/" file, .attempt = (function), .path = (file), .target = BREAKOUT_INIT},     \
     {                                                                                              \
-        .name = "/proc/AGENT/" file, .attempt = (function), .path = file, .target = BREAKOUT_AGENT \
+        .name = "/proc/AGENT/" file, .attempt = (function), .path = (file),                        \
+        .target = BREAKOUT_AGENT                                                                   \
     }
 
 static long find_pid(const struct breakout_vector *vector)

@@ -116,15 +116,15 @@ static long exhaust(const struct breakout_vector *vector)
 
 #define TAKEN(text, request)                                                                       \
     {                                                                                              \
-        .name = text, .attempt = ask, .path = request, .number = FIRST_STATUS                      \
+        .name = (text), .attempt = ask, .path = (request), .number = FIRST_STATUS                  \
     }
 #define TWO(text, request)                                                                         \
     {                                                                                              \
-        .name = text, .attempt = ask, .path = request, .number = SECOND_ANSWER                     \
+        .name = (text), .attempt = ask, .path = (request), .number = SECOND_ANSWER                 \
     }
 #define OTHER(text, header)                                                                        \
     {                                                                                              \
-        .name = text, .attempt = ask, .number = OTHER_SERVER,                                      \
+        .name = (text), .attempt = ask, .number = OTHER_SERVER,                                    \
         .path = "GET /gateway/v1/models HTTP/1.1\r\nConnection: close\r\n" header "\r\n\r\n"       \
     }
 
