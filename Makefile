@@ -244,7 +244,7 @@ $(IMAGE) &: $(IMAGE_INPUTS) $(filter-out %/probe,$(GUEST_PROGRAMS)) $(SYSROOT)/.
 # --- tests and measurements ------------------------------------------------------------------------------------------
 
 TEST_RUN := CODEV_BUILD=$(B) CODEV_ARCH=$(ARCH) FUZZ_SECONDS=$(FUZZ_SECONDS) UNIT_TESTS='$(strip $(UNIT_TESTS))' \
-	FUZZ_TARGETS='$(strip $(FUZZ_TARGETS))' test/run $(if $(T),-k '$(T)')
+	FUZZ_TARGETS='$(strip $(FUZZ_TARGETS))' FUZZ_LONG='$(strip $(FUZZ_LONG))' test/run $(if $(T),-k '$(T)')
 
 # T=NAME runs one test; only what it needs is built.
 unit: $(if $(T),$(patsubst %,$(VARIANT)/unit/test_%,$(filter $(UNIT_TESTS),$(T))),$(UNIT_PROGRAMS))
