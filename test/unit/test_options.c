@@ -177,7 +177,8 @@ static void rules_can_be_checked_without_a_login(void **state)
     char *alone[] = {"codev-broker", "--check", "--rules=/r", "--gateway-url=https://h"};
     assert_int_equal(options_parse(&options, 3, alone, NULL), OPTIONS_RUN);
     assert_null(options.gateway_token_file);
-    assert_int_equal(options_parse(&options, 4, alone, &why), -EINVAL); /* half a login is a mistake */
+    assert_int_equal(options_parse(&options, 4, alone, &why),
+                     -EINVAL); /* half a login is a mistake */
     assert_non_null(strstr(why.text, "--gateway-token-file is missing"));
     assert_int_equal(options_parse(&options, 2, alone, &why), -EINVAL);
     alone[1] = "--listen=unix:/x"; /* and without a check there is no broker */
