@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -69,17 +70,35 @@ static bool same_device(int left, int right)
            left_status.st_dev == right_status.st_dev;
 }
 
+/* In a folder of the user's the account makes the directory: the host's file server runs with its ids, and refuses
+ * to make one for root. */
+static int make_as_account(int parent, const char *name, mode_t mode, const struct account *account)
+{
+    setfsgid(account->gid);
+    setfsuid(account->uid);
+    int result = mkdirat(parent, name, mode) < 0 ? -errno : 0;
+    setfsuid(0);
+    setfsgid(0);
+    return result;
+}
+
 /* A missing directory; whose it becomes is described at mount_target_open. */
 static int make_component(int root, int parent, const char *name, mode_t mode,
-                          const struct account *owner)
+                          const struct account *account, bool owned)
 {
-    if (mkdirat(parent, name, mode) < 0 && errno != EEXIST)
-        return -errno;
+    int result;
+
+    if (account != NULL && !same_device(root, parent))
+        result = make_as_account(parent, name, mode, account);
+    else
+        result = mkdirat(parent, name, mode) < 0 ? -errno : 0;
+    if (result < 0 && result != -EEXIST)
+        return result;
     CLEANUP_FD int directory = open_component(parent, name);
     if (directory < 0)
         return directory;
-    if (owner != NULL && same_device(root, directory) &&
-        fchownat(directory, "", owner->uid, owner->gid, AT_EMPTY_PATH) < 0)
+    if (owned && same_device(root, directory) &&
+        fchownat(directory, "", account->uid, account->gid, AT_EMPTY_PATH) < 0)
         return -errno;
     return fd_steal(&directory);
 }
@@ -117,7 +136,7 @@ int mount_target_open(int root, const char *path, mode_t mode, const struct acco
         bool its_own =
             owned && (so_far >= strlen(owner->home) || mount_path_is_below(path, WORKSPACE));
         if (next == -ENOENT)
-            next = make_component(root, here, name, mode, its_own ? owner : NULL);
+            next = make_component(root, here, name, mode, owner, its_own);
         if (next < 0)
             return walk_failure(why, -next, path, so_far);
         fd_close(&here);

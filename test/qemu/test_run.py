@@ -92,6 +92,16 @@ def test_readonly_is_enforced(sandbox, file_server):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away")
+def test_a_folder_in_a_folder_needs_no_place_made_for_it(sandbox, file_server):
+    """The directory that the inner one is mounted on is made in the outer folder, and is the owner's on the host."""
+    outer, inner = sandbox.work(), sandbox.work("inner")
+    (inner / "file").write_text("inside\n")
+    status, out, err = sandbox.run(*file_server, "--mount", f"{outer}:/workspace/outer",
+                                   "--mount", f"{inner}:/workspace/outer/a/b", command="cat /workspace/outer/a/b/file")
+    assert (status, out) == (0, b"inside\n"), err
+    assert (outer / "a" / "b").stat().st_uid == (outer / "a").stat().st_uid == outer.stat().st_uid
+
+
 def test_the_owner_of_the_first_writable_folder_is_codev(sandbox, file_server):
     readonly, work, foreign = sandbox.work("r"), sandbox.work("w"), sandbox.work("f")
     os.chown(readonly, 1001, 1001)
