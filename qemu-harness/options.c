@@ -61,7 +61,9 @@ static const struct option_row option_table[] = {
      "where the command starts (default: the first mount)"},
     {"config", OPTION_TEXT, FIELD(config), 0, 0, "FILE",
      "JSON object merged into the boot configuration"},
-    {"cpus", OPTION_NUMBER, FIELD(cpus), 1, CPUS_MAX, "N", "processors of the guest (default 2)"},
+    {"cpus", OPTION_NUMBER, FIELD(cpus), 1, CPUS_MAX, "N",
+     "processors of the guest (default 2; 1 where the processor is emulated, which is faster "
+     "then)"},
     {"memory", OPTION_NUMBER, FIELD(memory_mib), MEMORY_MIB_MIN, MEMORY_MIB_MAX, "MIB",
      "memory of the guest (default 1024)"},
     {"arch", OPTION_TEXT, FIELD(arch), 0, 0, "ARCH", "x86_64 or aarch64 (default: this host's)"},
@@ -195,7 +197,7 @@ static int options_take(struct options *options, char *const *argv, struct failu
 
 int options_parse(struct options *options, int argc, char *const *argv, struct failure *why)
 {
-    *options = (struct options){.cpus = 2, .memory_mib = 1024, .port = -1};
+    *options = (struct options){.cpus = 0, .memory_mib = 1024, .port = -1};
     if (argc < 2)
         return failure_set(why, EINVAL, "what to do? `codev-sandbox run ...`, see --help");
     int at = 1;

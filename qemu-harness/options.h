@@ -55,7 +55,7 @@ struct options {
     const char *vsock_device;
     const char *file_server_text;
     enum file_server_choice file_server;
-    long cpus;
+    long cpus; /* 0: as the accelerator suggests */
     long memory_mib;
     long server_port; /* 0: the command has none */
     long port;        /* TCP on 127.0.0.1 for the way in; -1: no TCP, 0: a free one */

@@ -16,6 +16,9 @@
 #include "qemu-harness/programs.h"
 
 #define ARGUMENTS_MAX (64 + 8 * OPTION_REPEAT_MAX)
+#define CPUS_KVM 2L
+#define CPUS_TCG                                                                                   \
+    1L /* emulated processors interrupt each other dearly: fork(2) costs seven times as much on two */
 #define ARENA_SIZE (32 * 1024)
 #define INHERITED_MAX (8 + 2 * OPTION_REPEAT_MAX)
 
@@ -159,7 +162,10 @@ static void add_base(struct arguments *arguments, const struct qemu *qemu,
     add(arguments, "-machine", "%s,memory-backend=memory", qemu->machine->type);
     add(arguments, "-accel", "%s", parts->accelerator->kvm ? "kvm" : "tcg");
     add(arguments, "-cpu", "max");
-    add(arguments, "-smp", "%ld", options->cpus);
+    add(arguments, "-smp", "%ld",
+        options->cpus > 0         ? options->cpus
+        : parts->accelerator->kvm ? CPUS_KVM
+                                  : CPUS_TCG);
     add(arguments, "-m", "%ldM", options->memory_mib);
     add(arguments, "-object",
         "memory-backend-file,id=memory,size=%ldM,share=on,mem-path=/proc/self/fd/%d",

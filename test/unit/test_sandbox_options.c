@@ -26,7 +26,7 @@ static void defaults(void **state)
     (void)state;
     assert_int_equal(PARSE(&options, &why, "run"), 0);
     assert_null(options.command);
-    assert_int_equal(options.cpus, 2);
+    assert_int_equal(options.cpus, 0); /* chosen with the accelerator */
     assert_int_equal(options.memory_mib, 1024);
     assert_int_equal(options.port, -1);
     assert_int_equal(options.server_port, 0);
