@@ -259,7 +259,7 @@ fuzz: $(if $(T),$(patsubst %,$(B)/fuzz/fuzz_%,$(filter $(FUZZ_TARGETS),$(T))),$(
 test: all $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 host sanitized-tests
 	$(Q)$(MAKE) --no-print-directory ARCH=$(OTHER_ARCH) guest
-	$(Q)$(TEST_RUN) unit san-unit system san-system fuzz tour qemu
+	$(Q)$(TEST_RUN) unit san-unit both-system fuzz tour qemu
 
 .PHONY: sanitized-tests
 sanitized-tests: $(UNIT_PROGRAMS)

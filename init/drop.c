@@ -32,6 +32,7 @@
 #define DROP_KEEP_MAX 32
 #define FIRST_SIGNAL 1
 #define LAST_SIGNAL 64
+#define KERNEL_SIGSET_BYTES 8
 #define LAST_CAPABILITY_TRIED 63 /* capability sets are 64 bits */
 
 /* Root is no longer special to this process and all it starts, and that cannot be changed back. Without
@@ -94,11 +95,12 @@ static int step_descriptors(struct drop_state *state, struct failure *why)
     return state->status_fd < 0 ? failure_errno(why, errno, "open /proc/self/status") : 0;
 }
 
-/* An ignored signal stays ignored through exec: SIGPIPE above all. The C library keeps some real-time signals to
- * itself and refuses to set them (EINVAL): it has given them no handler either. */
+/* An ignored signal stays ignored through exec: SIGPIPE above all. The system call itself, since the C library keeps
+ * some real-time signals to itself and would leave them as they were inherited; all zero means SIG_DFL, no flag, no
+ * mask (struct kernel_sigaction is not larger on any architecture of ours). */
 static int step_signals(struct drop_state *state, struct failure *why)
 {
-    struct sigaction action = {.sa_handler = SIG_DFL};
+    static const uint64_t defaults[4];
     sigset_t none;
 
     (void)state;
@@ -106,7 +108,7 @@ static int step_signals(struct drop_state *state, struct failure *why)
     for (int number = FIRST_SIGNAL; number <= LAST_SIGNAL; number++) {
         if (number == SIGKILL || number == SIGSTOP)
             continue;
-        if (sigaction(number, &action, NULL) < 0 && errno != EINVAL)
+        if (syscall(SYS_rt_sigaction, number, defaults, NULL, KERNEL_SIGSET_BYTES) < 0)
             return -errno;
     }
     sigemptyset(&none);

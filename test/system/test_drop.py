@@ -6,6 +6,7 @@ Needs root; skipped with the reason otherwise."""
 
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -52,6 +53,19 @@ def test_identity(home):
     assert lines["NoNewPrivs"] == "1"
     assert lines["Seccomp"] == "2"
     assert int(lines["SigIgn"], 16) == 0 and int(lines["SigBlk"], 16) == 0
+
+
+def ignore_every_signal():
+    """Also those that the C library keeps to itself and no signal() can set."""
+    number = {"x86_64": 13, "aarch64": 134}[platform.machine()]  # rt_sigaction
+    ignored = (ctypes.c_ulong * 4)(1, 0, 0, 0)  # SIG_IGN
+    for signal_number in range(1, 65):
+        ctypes.CDLL(None).syscall(number, signal_number, ignored, None, 8)
+
+
+def test_no_ignored_signal_is_inherited(home):
+    status = works(home, "cat", "/proc/self/status", preexec_fn=ignore_every_signal)
+    assert "SigIgn:\t0000000000000000\n" in status
 
 
 def test_setuid_programs_gain_nothing(home):
