@@ -4,6 +4,7 @@ skipped by name.
 
 Needs root; skipped with the reason otherwise."""
 
+import ctypes
 import os
 import pathlib
 import platform
