@@ -57,7 +57,7 @@ def boot_other(start, guest, disk, folder):
     """Milliseconds from just before the init under test is executed to the server's first line."""
     console = folder / "console"
     command = [
-        "qemu-system-x86_64", "-M", "q35,accel=" + accelerator(), "-cpu", "max", "-m", "512", "-smp", "2",
+        "qemu-system-x86_64", "-M", "q35,accel=" + accelerator(), "-cpu", "max", "-m", "512", "-smp", "1",
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-kernel", str(guest / "vmlinux"), "-device", "virtio-rng-pci",
         "-drive", f"file={guest / 'rootfs.erofs'},format=raw,if=virtio,readonly=on",
