@@ -149,7 +149,7 @@ def test_input_beyond_its_credit_is_refused():
 
 def test_log_drops_whole_lines_and_counts_them():
     count = 200000  # some 9 MB: far more than all buffers on the way hold
-    text = f"seq {count} | sed 's/.*/line & and some more words to fill/'"
+    text = f"seq {count} | sed 's/.*/line & and some more words to fill/'; sleep 10"  # lives on until the host reads again
     with Guest(config(text, stdio="log")) as guest:
         guest.begin()
         time.sleep(6)  # the host does not read, and the writer does not wait

@@ -285,7 +285,7 @@ def test_the_toggle_of_a_directory(sandbox):
 def test_the_environment_is_built_from_nothing(sandbox):
     names = {line.split("=")[0] for line in output(sandbox, "--env", "MINE=1", command="env").splitlines()}
     assert names - {"PWD", "SHLVL", "OLDPWD", "_"} == {
-        "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "CODEV_SANDBOX", "CODEV_AUTO_ACCEPT", "MINE"}
+        "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "TERM", "CODEV_SANDBOX", "CODEV_AUTO_ACCEPT", "MINE"}
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------
