@@ -6,12 +6,14 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "agent/connection.h"
 #include "common/cleanup.h"
 
 static const char *const role_names[] = {
     [RELAY_TO_BROKER] = "to the broker",
     [RELAY_TO_SERVER] = "to the server",
-    [RELAY_PLAIN] = "plain",
+    [RELAY_TO_AGENT] = "to the inner agent",
+    [RELAY_TO_RELAY] = "to the outer agent",
 };
 static_assert(ARRAY_LENGTH(role_names) == RELAY_ROLE_COUNT, "a name for each role");
 
@@ -37,9 +39,9 @@ static int check_secret(const struct relay_forward *forward, struct failure *why
         return failure_set(why, EINVAL, "a secret without an end");
     if (secret[0] && !secret_is_hex(secret))
         return failure_set(why, EINVAL, "a secret that is not 64 lower-case hex digits");
-    if (!secret[0] && forward->role == RELAY_TO_SERVER)
+    if (!secret[0] && role_rules[forward->role].demands)
         return failure_set(why, EINVAL, "a way in without a secret");
-    if (secret[0] && forward->role == RELAY_PLAIN)
+    if (secret[0] && forward->role == RELAY_TO_RELAY)
         return failure_set(why, EINVAL, "a secret where none is said or demanded");
     return 0;
 }

@@ -67,7 +67,7 @@ static void adopt(struct relay *relay, struct connection *connection, unsigned f
 void connection_open(struct relay *relay, struct connection *connection, unsigned forward, int fd)
 {
     adopt(relay, connection, forward, fd);
-    if (connection->role == RELAY_TO_SERVER)
+    if (role_rules[connection->role].demands)
         connection_enter(relay, connection, CONNECTION_DEMANDING, relay->now + PREFACE_TIMEOUT_MS);
     else
         dial_begin(relay, connection);
@@ -195,24 +195,30 @@ static void settle(struct relay *relay, struct connection *connection)
 
 void connection_join(struct relay *relay, struct connection *connection)
 {
-    char preface[PREFACE_BROKER_LENGTH];
+    union {
+        char broker[PREFACE_BROKER_LENGTH], way_in[PREFACE_WAY_IN_LENGTH];
+    } preface = {{0}};
     const char *secret = relay->config.forwards[connection->forward].secret;
     switch (connection->role) {
     case RELAY_TO_BROKER:
         if (secret[0]) {
-            preface_write_broker(preface, secret);
-            flow_put(&connection->flows[SIDE_CLIENT], preface, sizeof(preface));
-            secret_wipe(preface, sizeof(preface));
+            preface_write_broker(preface.broker, secret);
+            flow_put(&connection->flows[SIDE_CLIENT], preface.broker, sizeof(preface.broker));
         }
         break;
     case RELAY_TO_SERVER:
         flow_put(&connection->flows[SIDE_TARGET], PREFACE_WAY_IN_ANSWER,
                  strlen(PREFACE_WAY_IN_ANSWER));
         break;
-    case RELAY_PLAIN:
+    case RELAY_TO_AGENT:
+        preface_write_way_in(preface.way_in, secret);
+        flow_put(&connection->flows[SIDE_CLIENT], preface.way_in, sizeof(preface.way_in));
+        break;
+    case RELAY_TO_RELAY:
     case RELAY_ROLE_COUNT:
         break;
     }
+    secret_wipe(&preface, sizeof(preface));
     connection_enter(relay, connection, CONNECTION_JOINED, NEVER);
     connection->moved = relay->now;
     transmit_to(relay, connection, SIDE_CLIENT);
@@ -251,9 +257,9 @@ static void event_dialling(struct relay *relay, struct connection *connection,
         dial_event(relay, connection);
         return;
     }
-    /* The client ended its sending, or is gone. Only for the broker does that mean that nobody waits. */
+    /* The client ended its sending, or is gone. Only for requests does that mean that nobody waits. */
     connection->sides[SIDE_CLIENT].leaving = true;
-    if (connection->role == RELAY_TO_BROKER)
+    if (role_rules[connection->role].carries_requests)
         connection_close(relay, connection);
 }
 
@@ -266,7 +272,8 @@ static void event_joined(struct relay *relay, struct connection *connection,
         side->leaving = true;
     if (side->ended && (events & (EPOLLHUP | EPOLLERR)))
         side->gone = true;
-    bool cancelled = connection->role == RELAY_TO_BROKER && which == SIDE_CLIENT && side->leaving;
+    bool cancelled =
+        role_rules[connection->role].carries_requests && which == SIDE_CLIENT && side->leaving;
     if (!cancelled) {
         if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) && (wanted & EPOLLOUT))
             transmit_to(relay, connection, which);

@@ -58,6 +58,16 @@ static inline enum connection_side other_side(enum connection_side which)
     return which == SIDE_CLIENT ? SIDE_TARGET : SIDE_CLIENT;
 }
 
+/* What the roles have in common and where they differ. */
+struct role_rules {
+    bool demands;          /* the way in: a client shows the secret before anything is dialled */
+    bool carries_requests; /* the client's end of sending means that it left; canned answers */
+    int32_t dial_window;   /* for how many ms after a client came its target is dialled again and
+                            * again; 0: one round */
+};
+
+extern const struct role_rules role_rules[RELAY_ROLE_COUNT];
+
 struct side {
     int fd;         /* -1: none */
     uint32_t armed; /* what epoll watches for now; 0: the descriptor is not in the set */

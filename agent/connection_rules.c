@@ -23,6 +23,14 @@ const char *const connection_verdict_names[] = {
 };
 static_assert(ARRAY_LENGTH(connection_verdict_names) == VERDICT_COUNT, "a name for each");
 
+const struct role_rules role_rules[] = {
+    [RELAY_TO_BROKER] = {.carries_requests = true, .dial_window = 2000},
+    [RELAY_TO_SERVER] = {.demands = true},
+    [RELAY_TO_AGENT] = {.demands = true, .dial_window = 2000},
+    [RELAY_TO_RELAY] = {.carries_requests = true, .dial_window = 2000},
+};
+static_assert(ARRAY_LENGTH(role_rules) == RELAY_ROLE_COUNT, "rules for each role");
+
 static uint32_t interest_joined(const struct connection *connection, enum connection_side which)
 {
     const struct side *side = &connection->sides[which];
@@ -66,7 +74,7 @@ uint32_t connection_interest(const struct connection *connection, enum connectio
 
 /* On the way to the broker the client's end of sending means that it left: the model must not go on
  * generating for nobody. */
-static enum connection_verdict judge_to_broker(const struct connection *connection)
+static enum connection_verdict judge_request(const struct connection *connection)
 {
     const struct side *client = &connection->sides[SIDE_CLIENT];
     const struct side *broker = &connection->sides[SIDE_TARGET];
@@ -109,16 +117,8 @@ static enum connection_verdict judge_both_ways(const struct connection *connecti
 
 enum connection_verdict connection_judge(const struct connection *connection)
 {
-    switch (connection->role) {
-    case RELAY_TO_BROKER:
-        return judge_to_broker(connection);
-    case RELAY_TO_SERVER:
-    case RELAY_PLAIN:
-        return judge_both_ways(connection);
-    case RELAY_ROLE_COUNT:
-        break;
-    }
-    return VERDICT_CLOSE;
+    return role_rules[connection->role].carries_requests ? judge_request(connection)
+                                                         : judge_both_ways(connection);
 }
 
 /* Where an end is not passed on, a server's end is nearly always a whole close (TCP cannot tell), and

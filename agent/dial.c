@@ -1,7 +1,6 @@
 /* Dialling: rounds over the address list, see dial.h. */
 #include "agent/dial.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,17 +10,9 @@
 #include "agent/relay.h"
 #include "common/cleanup.h"
 
-/* For how long after a client came its target is dialled again and again; 0: one round. */
-static const int64_t dial_window_ms[] = {
-    [RELAY_TO_BROKER] = 2000,
-    [RELAY_TO_SERVER] = 0,
-    [RELAY_PLAIN] = 2000,
-};
-static_assert(ARRAY_LENGTH(dial_window_ms) == RELAY_ROLE_COUNT, "a window for each role");
-
 static void give_up(struct relay *relay, struct connection *connection, int error)
 {
-    if (connection->role == RELAY_TO_BROKER)
+    if (role_rules[connection->role].carries_requests)
         connection_apologise(relay, connection, strerror(error));
     else
         connection_close(relay, connection);
@@ -74,7 +65,7 @@ static void start_round(struct relay *relay, struct connection *connection)
 
 void dial_begin(struct relay *relay, struct connection *connection)
 {
-    connection->dial_until = relay->now + dial_window_ms[connection->role];
+    connection->dial_until = relay->now + role_rules[connection->role].dial_window;
     connection->dial_backoff = DIAL_BACKOFF_MS;
     start_round(relay, connection);
 }

@@ -85,17 +85,17 @@ static void drop_oldest_demanding(struct relay *relay)
 
 static void client_accepted(struct relay *relay, unsigned forward, int fd)
 {
-    enum relay_role role = relay->config.forwards[forward].role;
     struct connection *connection = NULL;
-    if (role == RELAY_TO_SERVER && relay->demanding >= DEMANDING_MAX)
+    const struct role_rules *rules = &role_rules[relay->config.forwards[forward].role];
+    if (rules->demands && relay->demanding >= DEMANDING_MAX)
         drop_oldest_demanding(relay);
-    if (role == RELAY_TO_SERVER)
+    if (rules->demands)
         connection = slot_take(relay, &relay->free_reserved);
     if (!connection)
         connection = slot_take(relay, &relay->free_slots);
     if (connection)
         connection_open(relay, connection, forward, fd);
-    else if (role == RELAY_TO_BROKER && (connection = slot_take(relay, &relay->free_overflow)))
+    else if (rules->carries_requests && (connection = slot_take(relay, &relay->free_overflow)))
         connection_refuse(relay, connection, forward, fd);
     else
         close(fd);
@@ -104,7 +104,7 @@ static void client_accepted(struct relay *relay, unsigned forward, int fd)
 /* With no slot left to say so, a client of the broker's forward waits in the backlog. */
 static bool must_wait(const struct relay *relay, unsigned forward)
 {
-    return relay->config.forwards[forward].role == RELAY_TO_BROKER &&
+    return role_rules[relay->config.forwards[forward].role].carries_requests &&
            relay->free_slots == NO_SLOT && relay->free_overflow == NO_SLOT;
 }
 

@@ -25,9 +25,12 @@
 
 enum relay_role {
     RELAY_TO_BROKER, /* says the preface; a client's end of sending means that it has left; canned 502
-                       * while the broker cannot be reached */
+                      * while the broker cannot be reached. Over TCP: TLS, and `pin` is needed */
     RELAY_TO_SERVER, /* demands the way-in secret, then dials the server, then answers OK\n */
-    RELAY_PLAIN,     /* joins bytes only (WSL: the two agents) */
+    RELAY_TO_AGENT, /* WSL, outer agent: demands the same, dials the inner agent and repeats the secret to
+                      * it, whose OK\n passes through */
+    RELAY_TO_RELAY, /* WSL, inner agent: to the outer one's forward to the broker. As RELAY_TO_BROKER, but
+                      * nothing is said first */
     RELAY_ROLE_COUNT
 };
 
@@ -38,7 +41,8 @@ struct relay_forward {
     uint32_t dial_count;
     struct endpoint dials[RELAY_DIALS_MAX]; /* tried in order; the one that worked is kept */
     char secret[SECRET_HEX_LENGTH + 1];     /* token to say, or secret to demand; "" for none */
-    char pin[SECRET_HEX_LENGTH + 1];        /* TCP: hex of the pinned key's SHA-256; "" for none */
+    char pin[SECRET_HEX_LENGTH + 1]; /* hex of the pinned key's SHA-256, where a broker is dialled
+                                             * over TCP; "" elsewhere */
 };
 
 struct relay_config {
@@ -46,6 +50,8 @@ struct relay_config {
     uint32_t forward_count, dns_count;
     struct relay_forward forwards[RELAY_FORWARDS_MAX];
     int32_t dns_fds[RELAY_DNS_MAX]; /* bound UDP sockets and listening TCP sockets of port 53 */
+    int32_t
+        route_fd; /* an open /proc/net/route, for tcp:gateway; looked at only where that is dialled */
 };
 
 #endif

@@ -1,9 +1,9 @@
 /* Writes the record that codev-init gives to codev-agent (common/relay_config.h) to standard output:
  * for tests, which make the listeners and start the agent themselves.
  *
- *     agent_record [--magic N] [forward KEY=VALUE...]... [dns FD...]
+ *     agent_record [--magic N] [--route FD] [forward KEY=VALUE...]... [dns FD...]
  *
- * Keys: role=broker|server|plain  fd=N  half_close=0|1  dial=ENDPOINT (repeated)  secret=  pin=
+ * Keys: role=broker|server|agent|relay  fd=N  half_close=0|1  dial=ENDPOINT (repeated)  secret=  pin=
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "common/relay_config.h"
 
-static const char *const roles[RELAY_ROLE_COUNT] = {"broker", "server", "plain"};
+static const char *const roles[RELAY_ROLE_COUNT] = {"broker", "server", "agent", "relay"};
 
 static void die(const char *what)
 {
@@ -54,6 +54,8 @@ int main(int argc, char **argv)
             config.magic = (uint32_t)strtoul(argv[++i], NULL, 0);
         } else if (!strcmp(argv[i], "forward") && config.forward_count < RELAY_FORWARDS_MAX) {
             forward = &config.forwards[config.forward_count++];
+        } else if (!strcmp(argv[i], "--route") && i + 1 < argc) {
+            config.route_fd = atoi(argv[++i]);
         } else if (!strcmp(argv[i], "dns")) {
             dns = 1;
         } else if (dns && config.dns_count < RELAY_DNS_MAX) {

@@ -126,7 +126,8 @@ def start_with(record):
     ({"role": "broker", "dial": ["vsock:2:1"], "secret": TOKEN, "pin": "ab" * 32}, "pinned key"),
     ({"role": "server", "dial": ["tcp:127.0.0.1:1"]}, "without a secret"),
     ({"role": "server", "dial": ["tcp:127.0.0.1:1"], "secret": "short"}, "hex"),
-    ({"role": "plain", "dial": ["tcp:127.0.0.1:1"], "secret": SECRET}, "none is said"),
+    ({"role": "agent", "dial": ["unix:/x"]}, "without a secret"),
+    ({"role": "relay", "dial": ["unix:/x"], "secret": SECRET}, "none is said"),
     ({"role": "broker", "dial": [], "secret": TOKEN}, "0 addresses"),
     ({"role": "nonsense", "dial": ["unix:/x"]}, "unknown role"),
     ({"role": "broker", "dial": ["unix:/x"], "secret": TOKEN, "fd": -1}, "no listener"),
@@ -162,7 +163,7 @@ def test_record_for_another_table_ends_the_agent(tmp_path):
     front = listen_tcp()
     with front:
         agent = Agent([{"role": "broker", "fd": front, "dial": [f"unix:{tmp_path}/x"], "secret": TOKEN}])
-        agent.send(role="plain", secret="")
+        agent.send(role="relay", secret="")
         assert agent.process.wait(PATIENCE) != 0
         agent.stop()
         assert "cannot change" in agent.error

@@ -212,28 +212,13 @@ def test_a_break_on_one_side_is_a_break_on_the_other():
             client.recv(1)
 
 
-def test_plain_forward_joins_and_passes_ends_on(tmp_path):
-    with listen_unix(tmp_path / "in") as front, listen_tcp() as server:
-        with running([{"role": "plain", "fd": front, "dial": [dial_of(server)], "half_close": 1}]) as agent:
-            before = agent.descriptors()
-            client = connect(front)
-            peer = accept(server)
-            client.sendall(b"up")
-            client.shutdown(socket.SHUT_WR)
-            assert read_all(peer) == b"up"
-            peer.sendall(b"down")
-            peer.close()
-            assert read_all(client) == b"down"
-            client.close()
-            eventually(lambda: agent.descriptors() == before)
-
-
 def test_two_agents_in_a_row(tmp_path):
-    """As under WSL: the outer one demands the secret, the inner one only joins."""
+    """As under WSL: both demand the secret, and the OK is the inner one's, so it means the server."""
     inner_front, server, outer_front = listen_unix(tmp_path / "in"), listen_tcp(), listen_tcp()
-    inner = {"role": "plain", "fd": inner_front, "dial": [dial_of(server)], "half_close": 1}
-    outer = {"role": "server", "fd": outer_front, "dial": [dial_of(inner_front)], "secret": SECRET, "half_close": 1}
-    with server, running([inner]), running([outer]):
+    inner = {"role": "server", "fd": inner_front, "dial": [dial_of(server)], "secret": SECRET, "half_close": 1}
+    outer = {"role": "agent", "fd": outer_front, "dial": [dial_of(inner_front)], "secret": SECRET, "half_close": 1}
+    with server, running([inner]) as inside, running([outer]) as outside:
+        before = inside.descriptors(), outside.descriptors()
         client, peer = enter(outer_front, server)
         client.sendall(b"up")
         client.shutdown(socket.SHUT_WR)
@@ -241,6 +226,8 @@ def test_two_agents_in_a_row(tmp_path):
         peer.sendall(b"down")
         peer.close()
         assert read_all(client) == b"down"
+        client.close()
+        eventually(lambda: (inside.descriptors(), outside.descriptors()) == before)
 
 
 def test_forwards_do_not_disturb_each_other(tmp_path):

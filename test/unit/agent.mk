@@ -4,3 +4,4 @@ UNIT_TESTS += $(AGENT_UNIT_TESTS)
 $(foreach test,$(AGENT_UNIT_TESTS),$(eval unit_$(test)_SRCS := test/unit/test_$(test).c \
 	$(test:agent_%=agent/%.c) $(COMMON_SRCS)))
 unit_agent_connection_rules_SRCS += agent/flow.c
+unit_agent_config_check_SRCS += agent/connection_rules.c agent/flow.c

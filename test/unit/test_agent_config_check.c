@@ -58,7 +58,7 @@ static void refuses_what_it_cannot_serve(void **state)
     REFUSES(config.size--, "not one of this build");
     REFUSES(config.forward_count = RELAY_FORWARDS_MAX + 1, "more than");
     REFUSES(config.dns_count = RELAY_DNS_MAX + 1, "more than");
-    REFUSES(server->role = RELAY_ROLE_COUNT, "forward 1: unknown role 3");
+    REFUSES(server->role = RELAY_ROLE_COUNT, "forward 1: unknown role 4");
     REFUSES(broker->listen_fd = -1, "forward 0, to the broker: no listener");
     REFUSES(broker->dial_count = 0, "0 addresses");
     REFUSES(broker->dial_count = RELAY_DIALS_MAX + 1, "5 addresses");
@@ -70,7 +70,8 @@ static void refuses_what_it_cannot_serve(void **state)
     REFUSES(server->secret[0] = '\0', "without a secret");
     REFUSES(server->secret[63] = '\0', "hex");
     REFUSES(memset(server->secret, 'a', sizeof(server->secret)), "without an end");
-    REFUSES(server->role = RELAY_PLAIN, "none is said");
+    REFUSES(server->role = RELAY_TO_RELAY, "none is said");
+    REFUSES((server->role = RELAY_TO_AGENT, server->secret[0] = 0), "without a secret");
 }
 
 static void replaces_addresses_and_secrets(void **state)

@@ -52,7 +52,7 @@ static void interest_by_state(void **state)
 static void interest_follows_the_rings(void **state)
 {
     (void)state;
-    struct connection connection = joined(RELAY_PLAIN, true);
+    struct connection connection = joined(RELAY_TO_AGENT, true);
     connection.flows[SIDE_CLIENT].length =
         FLOW_SIZE; /* full: no more from the client, out to the target */
     assert_int_equal(connection_interest(&connection, SIDE_CLIENT), EPOLLRDHUP);
@@ -112,19 +112,24 @@ static const struct judged judged[] = {
     {RELAY_TO_BROKER, 0, 0, ENDED | BROKEN, 0, 0, 9, VERDICT_BREAK},
     {RELAY_TO_BROKER, 0, 0, ENDED, 0, 0, 0, VERDICT_APOLOGISE},
     {RELAY_TO_BROKER, 0, 0, ENDED | BROKEN, 0, 0, 0, VERDICT_APOLOGISE},
+    /* and in front of the other agent the same */
+    {RELAY_TO_RELAY, 0, LEAVING, 0, 9, 9, 9, VERDICT_CLOSE},
+    {RELAY_TO_RELAY, 0, 0, ENDED, 0, 0, 9, VERDICT_LINGER},
+    {RELAY_TO_RELAY, 0, 0, ENDED | BROKEN, 0, 0, 9, VERDICT_BREAK},
+    {RELAY_TO_RELAY, 0, 0, ENDED, 0, 0, 0, VERDICT_APOLOGISE},
     /* half-close is passed on, once, after the last byte */
     {RELAY_TO_SERVER, 1, ENDED, 0, 9, 0, 0, VERDICT_KEEP},
     {RELAY_TO_SERVER, 1, ENDED, 0, 0, 0, 0, VERDICT_PASS_END_TO_TARGET},
     {RELAY_TO_SERVER, 1, ENDED, TOLD, 0, 0, 0, VERDICT_KEEP},
     {RELAY_TO_SERVER, 1, 0, ENDED, 0, 9, 9, VERDICT_KEEP},
-    {RELAY_PLAIN, 1, 0, ENDED, 9, 0, 9, VERDICT_PASS_END_TO_CLIENT},
-    {RELAY_PLAIN, 1, TOLD, ENDED, 9, 0, 9, VERDICT_KEEP},
-    {RELAY_PLAIN, 1, ENDED | TOLD, ENDED | TOLD, 0, 0, 9, VERDICT_CLOSE},
-    {RELAY_PLAIN, 1, ENDED | TOLD, ENDED | TOLD, 0, 9, 9, VERDICT_KEEP},
-    {RELAY_PLAIN, 1, ENDED | BROKEN, 0, 0, 0, 0, VERDICT_BREAK},
-    {RELAY_PLAIN, 1, ENDED | BROKEN, 0, 9, 0, 0, VERDICT_KEEP},
-    {RELAY_PLAIN, 1, ENDED | GONE, 0, 0, 9, 9, VERDICT_CLOSE},
-    {RELAY_PLAIN, 1, 0, ENDED | GONE, 0, 0, 9, VERDICT_LINGER},
+    {RELAY_TO_AGENT, 1, 0, ENDED, 9, 0, 9, VERDICT_PASS_END_TO_CLIENT},
+    {RELAY_TO_AGENT, 1, TOLD, ENDED, 9, 0, 9, VERDICT_KEEP},
+    {RELAY_TO_AGENT, 1, ENDED | TOLD, ENDED | TOLD, 0, 0, 9, VERDICT_CLOSE},
+    {RELAY_TO_AGENT, 1, ENDED | TOLD, ENDED | TOLD, 0, 9, 9, VERDICT_KEEP},
+    {RELAY_TO_AGENT, 1, ENDED | BROKEN, 0, 0, 0, 0, VERDICT_BREAK},
+    {RELAY_TO_AGENT, 1, ENDED | BROKEN, 0, 9, 0, 0, VERDICT_KEEP},
+    {RELAY_TO_AGENT, 1, ENDED | GONE, 0, 0, 9, 9, VERDICT_CLOSE},
+    {RELAY_TO_AGENT, 1, 0, ENDED | GONE, 0, 0, 9, VERDICT_LINGER},
     /* and not passed on over hybrid vsock */
     {RELAY_TO_SERVER, 0, ENDED, 0, 0, 0, 0, VERDICT_KEEP},
     {RELAY_TO_SERVER, 0, 0, ENDED, 0, 0, 9, VERDICT_KEEP},
