@@ -111,6 +111,7 @@ fuzz_objects = $(patsubst %.c,$(FUZZ_OBJ)/%.o,$(filter %.c,$(1)))
 
 # The agent runs in the guest; natively it is built only for tests under sanitizers, which static musl cannot carry.
 HOST_PROGRAMS := $(if $(BROKER_MAIN),$(BIN)/codev-broker) $(if $(SANDBOX_MAIN),$(BIN)/codev-sandbox) \
+	$(if $(VSOCK_EVENTS_SRCS),$(BIN)/codev-vsock-events.so) \
 	$(if $(SAN),$(if $(AGENT_MAIN),$(BIN)/codev-agent))
 GUEST_PROGRAMS := $(if $(INIT_MAIN),$(GUEST)/codev-init) $(if $(AGENT_MAIN),$(GUEST)/codev-agent) \
 	$(if $(PROBE_MAIN),$(GUEST)/probe)
@@ -194,6 +195,12 @@ $(eval $(call host_program,$(BIN)/codev-broker,$(BROKER_SRCS) $(BROKER_MAIN),$(B
 $(eval $(call host_program,$(BIN)/codev-sandbox,$(SANDBOX_SRCS) $(SANDBOX_MAIN),$(SANDBOX_LIBS)))
 $(eval $(call host_program,$(BIN)/codev-agent,$(AGENT_SRCS) $(AGENT_MAIN)))
 
+# Loaded into a program of Debian's: no sanitizers, whatever the variant.
+$(BIN)/codev-vsock-events.so: $(VSOCK_EVENTS_SRCS) | packages
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(HOST_CC) $(HOST_CPPFLAGS) $(CFLAGS_ALL) -O2 -fPIC $(HARDEN) $(LDFLAGS_ALL) -shared -o $@ $(filter %.c,$^)
+
 # Linked with debug information beside the objects, stripped into build/guest, and refused when too large.
 # $(1) program's name, $(2) sources, $(3) GUEST_PIE or GUEST_FIXED
 define guest_program
@@ -265,7 +272,7 @@ test: all $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
 sanitized-tests: $(UNIT_PROGRAMS)
 
 ALL_SOURCES = $(COMMON_SRCS) $(COMMON_GUEST_SRCS) $(NFT_SRCS) $(INIT_SRCS) $(INIT_MAIN) $(AGENT_SRCS) $(AGENT_MAIN) \
-	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(PROBE_SRCS) $(PROBE_MAIN) \
+	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_EVENTS_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) \
 	$(foreach test,$(UNIT_TESTS),$(unit_$(test)_SRCS)) $(foreach target,$(FUZZ_TARGETS),$(fuzz_$(target)_SRCS))
 
 # T=CHECK runs one check.

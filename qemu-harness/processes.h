@@ -44,6 +44,7 @@ struct spawn {
     const int *keep;                    /* inherited under their own numbers */
     unsigned keep_count;
     int death_signal;
+    const char *preload; /* a library for the dynamic loader; NULL: none */
     int (*prepare)(void *context, struct failure *); /* runs in the child; may be NULL */
     void *context;
 };

@@ -94,6 +94,8 @@ static void child_run(enum process_role role, const struct spawn *spawn, pid_t p
     struct failure why;
     if (child_prepare(spawn, parent, &why) == 0) {
         child_limit_environment(role);
+        if (spawn->preload)
+            setenv("LD_PRELOAD", spawn->preload, 1);
         execvp(spawn->argv[0], (char *const *)spawn->argv);
         failure_errno(&why, errno, "%s", spawn->argv[0]);
     }

@@ -32,4 +32,6 @@ SANDBOX_SRCS := \
     qemu-harness/vsock_linux.c \
     qemu-harness/way_in.c \
     qemu-harness/way_in_connection.c
+# loaded into vhost-device-vsock
+VSOCK_EVENTS_SRCS := qemu-harness/vsock_device_events_linux.c
 SANDBOX_LIBS :=

@@ -31,7 +31,7 @@ const char *const vsock_kind_names[VSOCK_KIND_COUNT] = {
 static int device_spawn(const struct options *options, const char *socket_path,
                         const char *uds_path, struct process_table *processes, struct failure *why)
 {
-    char program[PATH_MAX], cid[16];
+    char program[PATH_MAX], preload[PATH_MAX], cid[16];
     int result = program_find(program, options->vsock_device, "../tools/usr/bin/vhost-device-vsock",
                               "vhost-device-vsock", why);
     if (result)
@@ -45,6 +45,9 @@ static int device_spawn(const struct options *options, const char *socket_path,
                           .stderr_fd = -1,
                           .death_signal = SIGKILL,
                           .prepare = identity_drop_capabilities};
+    /* vsock_device_events_linux.c; a device of one's own may do without */
+    if (program_beside(preload, "codev-vsock-events.so") == 0 && access(preload, R_OK) == 0)
+        spawn.preload = preload;
     return process_spawn(processes, PROCESS_VSOCK_DEVICE, &spawn, why);
 }
 
