@@ -44,7 +44,7 @@ say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 # --- sources ---------------------------------------------------------------------------------------------------------
 
 -include common/sources.mk nft/sources.mk init/sources.mk agent/sources.mk host-broker/sources.mk
--include qemu-harness/sources.mk qemu-harness/probe/sources.mk
+-include qemu-harness/sources.mk qemu-harness/probe/sources.mk test/bench/sources.mk
 include $(sort $(wildcard test/unit/*.mk test/fuzz/*.mk))
 
 BROKER_LIBS ?= -lcurl -lproxy
@@ -118,6 +118,7 @@ GUEST_PROGRAMS := $(if $(INIT_MAIN),$(GUEST)/codev-init) $(if $(AGENT_MAIN),$(GU
 UNIT_PROGRAMS := $(UNIT_TESTS:%=$(VARIANT)/unit/test_%)
 FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(B)/fuzz/fuzz_%)
 KERNEL := $(if $(filter x86_64,$(ARCH)),$(GUEST)/vmlinux $(GUEST)/vmlinuz,$(GUEST)/Image)
+BENCH_PROGRAMS := $(if $(BENCH_SRCS),$(BIN)/bench-load $(GUEST)/bench-load)
 IMAGE := $(GUEST)/rootfs.erofs $(GUEST)/rootfs.tar
 TOOLS := $(B)/tools/.complete
 
@@ -141,15 +142,17 @@ help:
 	@echo 'make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make lint               layers, lengths, cppcheck, clang-tidy, clang-format'
 	@echo 'make soak               mixed load on the broker for SOAK_SECONDS=$(SOAK_SECONDS)'
-	@echo 'make bench|bench-boot   measurements'
+	@echo 'make bench PART=NAME    measurements, all without PART: boot relay vsock broker firewall scaling'
 	@echo 'make host|programs|kernel|image|tools|packages|clean'
 	@echo 'V=1 shows commands, KERNEL_SRC=DIR takes another kernel source'
 
 # --- what comes from outside -----------------------------------------------------------------------------------------
 
-# Those for tests and lint only when there is something of that kind to do.
+# Those for tests, lint and measurements only when there is something of that kind to do.
+PURPOSE := $(if $(filter bench%,$(MAKECMDGOALS)),bench,$(if $(filter \
+	unit system qemu test-qemu fuzz% test lint format,$(MAKECMDGOALS)),test,build))
 packages:
-	@rootfs/packages.sh $(if $(filter unit system qemu test-qemu fuzz% test lint format bench%,$(MAKECMDGOALS)),test,build)
+	@rootfs/packages.sh $(PURPOSE)
 
 $(B)/sysroot/%/.complete: rootfs/sysroot.sh rootfs/guest-packages | packages
 	$(Q)rootfs/sysroot.sh sysroot $* $(@D)
@@ -194,6 +197,7 @@ endef
 $(eval $(call host_program,$(BIN)/codev-broker,$(BROKER_SRCS) $(BROKER_MAIN),$(BROKER_LIBS)))
 $(eval $(call host_program,$(BIN)/codev-sandbox,$(SANDBOX_SRCS) $(SANDBOX_MAIN),$(SANDBOX_LIBS)))
 $(eval $(call host_program,$(BIN)/codev-agent,$(AGENT_SRCS) $(AGENT_MAIN)))
+$(eval $(call host_program,$(BIN)/bench-load,$(BENCH_SRCS) $(BENCH_HOST_SRCS),$(BENCH_LIBS)))
 
 # Loaded into a program of Debian's: no sanitizers, whatever the variant.
 $(BIN)/codev-vsock-events.so: $(VSOCK_EVENTS_SRCS) | packages
@@ -218,6 +222,7 @@ endef
 $(eval $(call guest_program,codev-init,$(INIT_SRCS) $(NFT_SRCS) $(INIT_MAIN),GUEST_FIXED))
 $(eval $(call guest_program,codev-agent,$(AGENT_SRCS) $(AGENT_MAIN),GUEST_PIE))
 $(eval $(call guest_program,probe,$(PROBE_SRCS) $(PROBE_MAIN),GUEST_PIE))
+$(eval $(call guest_program,bench-load,$(BENCH_SRCS) $(BENCH_GUEST_SRCS),GUEST_PIE))
 
 # $(1) test: unit_NAME_SRCS, and unit_NAME_LDFLAGS and unit_NAME_LIBS where it has them
 define unit_program
@@ -273,6 +278,7 @@ sanitized-tests: $(UNIT_PROGRAMS)
 
 ALL_SOURCES = $(COMMON_SRCS) $(COMMON_GUEST_SRCS) $(NFT_SRCS) $(INIT_SRCS) $(INIT_MAIN) $(AGENT_SRCS) $(AGENT_MAIN) \
 	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_EVENTS_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) \
+	$(BENCH_SRCS) $(BENCH_HOST_SRCS) $(BENCH_GUEST_SRCS) \
 	$(foreach test,$(UNIT_TESTS),$(unit_$(test)_SRCS)) $(foreach target,$(FUZZ_TARGETS),$(fuzz_$(target)_SRCS))
 
 # T=CHECK runs one check.
@@ -285,8 +291,11 @@ run: all
 	$(Q)qemu-harness/tour/run --arch $(ARCH)
 soak: host
 	$(Q)CODEV_BIN=$(BIN) test/system/soak_broker.py $(SOAK_SECONDS)
-bench bench-boot: all
-	$(Q)test/bench/run $(patsubst bench-%,%,$(filter-out bench,$@))
+# PART=NAME measures one part.
+bench: all $(BENCH_PROGRAMS)
+	$(Q)CODEV_BUILD=$(B) test/bench/run $(PART)
+bench-boot:
+	$(Q)$(MAKE) --no-print-directory bench PART=boot
 
 clean:
 	rm -rf $(B)

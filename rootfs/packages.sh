@@ -1,15 +1,16 @@
 #!/bin/sh
-# Usage: packages.sh build|test
+# Usage: packages.sh build|test|bench
 #
 # Installs the Debian packages of rootfs/packages that this machine lacks, saying first which and why: those for
-# building and running, or those for tests and lint as well. With nothing missing it asks nobody anything: one
-# dpkg-query of a few milliseconds. On a system without dpkg it only says what to look for; the names are Debian's.
+# building and running, those for tests and lint as well, or those for measurements too. With nothing missing it asks
+# nobody anything: one dpkg-query of a few milliseconds. On a system without dpkg it only says what to look for; the
+# names are Debian's.
 set -eu
 
 purpose=$1
 list=$(dirname "$0")/packages
-wanted=$(sed 's/#.*//' "$list" | awk -v test="$([ "$purpose" != test ] || echo 1)" \
-    '$2 == "build" || ($2 == "test" && test) { print $1 }')
+wanted=$(sed 's/#.*//' "$list" | awk -v purpose="$purpose" \
+    '$2 == "build" || ($2 == "test" && purpose != "build") || ($2 == "bench" && purpose == "bench") { print $1 }')
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
     echo "note: no Debian system; see $list for what has to be installed" >&2

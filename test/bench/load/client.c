@@ -1,0 +1,212 @@
+/* The client of requests: a closed loop. Each of its connections sends a request, reads the whole answer, and begins
+ * again, on the same connection or (--fresh) on a new one. What was begun before the warm-up's end is not counted, and
+ * nothing is after the measured time. One sample of latency a request: from its first byte's
+ * being sent (or from connect(2)) to its answer's last byte.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/io.h"
+#include "test/bench/load/load.h"
+
+#define SAMPLES_MAX (4u * 1000 * 1000)
+#define WARM_UP_SHARE 5 /* a fifth of the measured time goes before it */
+
+struct client_connection {
+    int fd;
+    uint32_t armed;
+    bool greeted;     /* the preface is sent */
+    size_t head_sent; /* of the request's head */
+    uint64_t body_sent;
+    bool in_body; /* the answer's head was read */
+    uint64_t body_left;
+    size_t length; /* of what `bytes` holds of the answer's head */
+    int64_t began;
+    char bytes[LOAD_HEAD_MAX];
+};
+
+static const struct load_options *options;
+static struct client_connection *connections;
+static char head[2][LOAD_HEAD_MAX]; /* without and with the preface */
+static size_t head_length[2];
+static char pattern[LOAD_PIECE];
+static uint64_t *samples;
+static size_t sample_count;
+static uint64_t answered, bytes_moved; /* in the measured time */
+static uint64_t answered_ever; /* from the first connection on: what CPU time is divided by */
+static int64_t measure_from, measure_until;
+static int epoll;
+
+static void arm(struct client_connection *connection, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.u32 = (uint32_t)(connection - connections)};
+    if (events == connection->armed)
+        return;
+    if (epoll_ctl(epoll, connection->armed == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, connection->fd,
+                  &event) < 0)
+        load_die("watch a connection");
+    connection->armed = events;
+}
+
+static void begin(struct client_connection *connection)
+{
+    connection->began = io_monotonic_ns();
+    if (connection->fd < 0) {
+        connection->fd = load_connect(&options->peer);
+        connection->greeted = false;
+        connection->armed = 0;
+    }
+    connection->head_sent = connection->length = 0;
+    connection->body_sent = 0;
+    connection->in_body = false;
+    arm(connection, EPOLLIN | EPOLLOUT);
+}
+
+static void count_bytes(size_t length)
+{
+    int64_t now = io_monotonic_ns();
+    if (now >= measure_from && now < measure_until)
+        bytes_moved += length;
+}
+
+/* True when all of the request is sent. */
+static bool send_request(struct client_connection *connection)
+{
+    bool with_preface = !connection->greeted;
+    size_t wanted = head_length[with_preface];
+    while (connection->head_sent < wanted) {
+        ssize_t put = send(connection->fd, head[with_preface] + connection->head_sent,
+                           wanted - connection->head_sent, MSG_NOSIGNAL);
+        if (put < 0 && (errno == EAGAIN || errno == ENOTCONN || errno == EINPROGRESS))
+            return false;
+        if (put < 0)
+            load_die("send a request");
+        connection->head_sent += (size_t)put;
+    }
+    while (connection->body_sent < options->post) {
+        uint64_t left = options->post - connection->body_sent;
+        ssize_t put = send(connection->fd, pattern, left < LOAD_PIECE ? (size_t)left : LOAD_PIECE,
+                           MSG_NOSIGNAL);
+        if (put < 0 && errno == EAGAIN)
+            return false;
+        if (put < 0)
+            load_die("send a body");
+        connection->body_sent += (uint64_t)put;
+        count_bytes((size_t)put);
+    }
+    connection->greeted = true;
+    return true;
+}
+
+static void finish(struct client_connection *connection)
+{
+    int64_t now = io_monotonic_ns();
+    answered_ever++;
+    if (connection->began >= measure_from && now < measure_until) {
+        answered++;
+        if (sample_count < SAMPLES_MAX)
+            samples[sample_count++] = (uint64_t)(now - connection->began);
+    }
+    if (options->fresh) {
+        close(connection->fd);
+        connection->fd = -1;
+    }
+    begin(connection);
+}
+
+/* What is left of an answer's head and all of its body. */
+static void receive(struct client_connection *connection)
+{
+    static char scrap[LOAD_PIECE];
+    char *into = connection->in_body ? scrap : connection->bytes + connection->length;
+    size_t room = connection->in_body ? LOAD_PIECE : LOAD_HEAD_MAX - connection->length;
+    ssize_t got = recv(connection->fd, into, room, 0);
+    if (got < 0 && errno == EAGAIN)
+        return;
+    if (got <= 0)
+        load_die(got < 0 ? "receive" : "the other side closed in mid-answer");
+    if (!connection->in_body) {
+        size_t head_size;
+        connection->length += (size_t)got;
+        if (!load_parse_answer(connection->bytes, connection->length, &head_size,
+                               &connection->body_left))
+            return;
+        if (connection->body_left == UINT64_MAX)
+            load_die("an answer without a length");
+        connection->in_body = true;
+        got = (ssize_t)(connection->length - head_size);
+    }
+    if ((uint64_t)got > connection->body_left)
+        load_die("an answer is longer than it says");
+    connection->body_left -= (uint64_t)got;
+    if (options->post == 0)
+        count_bytes((size_t)got);
+    if (connection->body_left == 0)
+        finish(connection);
+}
+
+static void event(struct client_connection *connection, uint32_t events)
+{
+    if ((events & EPOLLOUT) && send_request(connection))
+        arm(connection, EPOLLIN);
+    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+        receive(connection);
+}
+
+static void prepare(struct load_options *given)
+{
+    options = given;
+    connections = calloc(options->connections, sizeof(*connections));
+    samples = malloc(SAMPLES_MAX * sizeof(*samples));
+    epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (connections == NULL || samples == NULL || epoll < 0)
+        load_die("prepare the client");
+    memset(pattern, 'x', sizeof(pattern));
+    head_length[0] = load_request_head(options, head[0]);
+    memcpy(head[1], head[0], head_length[0]);
+    head_length[1] = head_length[0];
+    if (options->preface != NULL)
+        head_length[1] =
+            (size_t)snprintf(head[1], LOAD_HEAD_MAX, "CODEV/1 %s\r\n%s", options->preface, head[0]);
+    measure_from = io_monotonic_ns();
+    measure_until = INT64_MAX;
+    if (options->milliseconds > 0) {
+        measure_from += options->milliseconds / WARM_UP_SHARE * 1000000ll;
+        measure_until = measure_from + options->milliseconds * 1000000ll;
+    }
+}
+
+static bool is_over(void)
+{
+    if (options->milliseconds > 0)
+        return io_monotonic_ns() >= measure_until;
+    return answered >= options->requests;
+}
+
+int load_requests(struct load_options *given)
+{
+    struct epoll_event ready[256];
+    prepare(given);
+    for (unsigned i = 0; i < options->connections; i++) {
+        connections[i].fd = -1;
+        begin(&connections[i]);
+    }
+    while (!is_over()) {
+        int count = epoll_wait(epoll, ready, 256, 100);
+        for (int i = 0; i < count; i++)
+            event(&connections[ready[i].data.u32], ready[i].events);
+    }
+    int64_t until = io_monotonic_ns() < measure_until ? io_monotonic_ns() : measure_until;
+    unsigned long long p50 = load_quantile(samples, sample_count, 500);
+    unsigned long long p99 = load_quantile(samples, sample_count, 990);
+    printf("{\"ever\":%llu,\"requests\":%llu,\"bytes\":%llu,\"ns\":%lld,\"p50_ns\":%llu,\"p99_ns\":"
+           "%llu}\n",
+           (unsigned long long)answered_ever, (unsigned long long)answered,
+           (unsigned long long)bytes_moved, (long long)(until - measure_from), p50, p99);
+    return 0;
+}
