@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "init/tool_files.h"
 #include "init/upstream_url.h"
 
 #define OWN_ENTRIES_MAX 48
@@ -31,23 +32,32 @@ struct environment {
 /* How a tool is told where its packages, or its model, come from. */
 struct tool_variable {
     const char *rule, *name;
-    const char *before,
-        *after; /* around the rule's URL; without `before`, `after` is the whole value */
+    const char *target; /* the rule whose URL stands between `before` and `after`; NULL: no URL */
+    const char *before, *after;
 };
 
 static const struct tool_variable tool_variables[] = {
-    {"gateway", "ANTHROPIC_BASE_URL", "", ""},
-    {"gateway", "ANTHROPIC_API_KEY", NULL, PLACEHOLDER_KEY},
-    {"gateway", "OPENAI_BASE_URL", "", "/v1"},
-    {"gateway", "OPENAI_API_KEY", NULL, PLACEHOLDER_KEY},
-    {"npm", "NPM_CONFIG_REGISTRY", "", "/"}, /* npm, pnpm, bun, yarn 1 */
-    {"npm", "COREPACK_NPM_REGISTRY", "", ""},
-    {"npm", "YARN_NPM_REGISTRY_SERVER", "", ""},
-    {"npm", "YARN_UNSAFE_HTTP_WHITELIST", NULL, "127.0.0.1"}, /* yarn berry wants https elsewhere */
-    {"pypi", "PIP_INDEX_URL", "", "/simple/"},
-    {"pypi", "UV_DEFAULT_INDEX", "", "/simple/"},
-    {"crates", "CARGO_REGISTRIES_CODEV_INDEX", "sparse+", "/"}, /* and tool_files.c */
-    {"goproxy", "GOPROXY", "", ""}, /* alone: without "direct" behind it, which could only fail */
+    {"gateway", "ANTHROPIC_BASE_URL", "gateway", "", ""},
+    {"gateway", "ANTHROPIC_API_KEY", NULL, PLACEHOLDER_KEY, ""},
+    {"gateway", "OPENAI_BASE_URL", "gateway", "", "/v1"},
+    {"gateway", "OPENAI_API_KEY", NULL, PLACEHOLDER_KEY, ""},
+    {"npm", "NPM_CONFIG_REGISTRY", "npm", "", "/"}, /* npm, pnpm, bun, yarn 1 */
+    /* npm would write the addresses of the sandbox into package-lock.json, where nobody outside can use them. */
+    {"npm", "NPM_CONFIG_OMIT_LOCKFILE_REGISTRY_RESOLVED", NULL, "true", ""},
+    {"npm", "NPM_CONFIG_UPDATE_NOTIFIER", NULL, "false", ""},
+    {"npm", "COREPACK_NPM_REGISTRY", "npm", "", ""},
+    {"npm", "COREPACK_ENABLE_DOWNLOAD_PROMPT", NULL, "0", ""},
+    {"npm", "YARN_NPM_REGISTRY_SERVER", "npm", "", ""},
+    {"npm", "YARN_UNSAFE_HTTP_WHITELIST", NULL, "127.0.0.1", ""}, /* berry wants https elsewhere */
+    {"npm", "YARN_ENABLE_TELEMETRY", NULL, "0", ""},
+    {"pypi", "PIP_INDEX_URL", "pypi", "", "/simple/"},
+    {"pypi", "PIP_DISABLE_PIP_VERSION_CHECK", NULL, "1", ""},
+    {"pypi", "UV_DEFAULT_INDEX", "pypi", "", "/simple/"},
+    {"crates", "CARGO_REGISTRIES_CODEV_INDEX", "crates", "sparse+", "/"}, /* and tool_files.c */
+    {"goproxy", "GOPROXY", "goproxy", "", ""}, /* alone: "direct" behind it could only fail */
+    /* go's default database by its name, at an address that the broker knows, or knows to be missing. */
+    {"goproxy", "GOSUMDB", "sumdb", "sum.golang.org ", ""},
+    {"debian", "APT_CONFIG", NULL, APT_CONFIG_FILE, ""}, /* tool_files.c */
 };
 
 /* Not to be overruled by the boot configuration's own `env`. */
@@ -112,11 +122,10 @@ static void put_tools(struct environment *environment, const struct boot_config 
         const struct tool_variable *variable = &tool_variables[i];
         if (!upstream_is_allowed(config, variable->rule))
             continue;
-        upstream_url(url, config, variable->rule);
-        if (variable->before == NULL)
-            put(environment, "%s=%s", variable->name, variable->after);
-        else
-            put(environment, "%s=%s%s%s", variable->name, variable->before, url, variable->after);
+        url[0] = '\0';
+        if (variable->target != NULL)
+            upstream_url(url, config, variable->target);
+        put(environment, "%s=%s%s%s", variable->name, variable->before, url, variable->after);
     }
 }
 

@@ -20,7 +20,7 @@ int permissions_decide(const struct boot_config *config, const struct account *a
                        struct permissions *out, struct failure *why);
 
 /* Builds the NULL-terminated environment in static storage: HOME USER LOGNAME SHELL PATH LANG TERM, the
- * sandbox's own (CODEV_*), those of the gateway and of known rules (npm, pypi, crates, goproxy), then the
+ * sandbox's own (CODEV_*), those of the gateway and of known rules (doc/rules.md), then the
  * configured ones, which win except over CODEV_SANDBOX, CODEV_AUTO_ACCEPT and CODEV_PERMISSION. -E2BIG when it does not fit. */
 int environment_build(const struct boot_config *config, const struct account *account,
                       const struct permissions *permissions, char ***out, struct failure *why);

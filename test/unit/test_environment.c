@@ -79,18 +79,29 @@ static void gateway_and_rules(void **state)
     assert_string_equal(value("ANTHROPIC_API_KEY"), "codev-sandbox");
     assert_string_equal(value("OPENAI_API_KEY"), "codev-sandbox");
     assert_string_equal(value("NPM_CONFIG_REGISTRY"), "http://127.0.0.1:8788/npm/");
+    assert_string_equal(value("NPM_CONFIG_OMIT_LOCKFILE_REGISTRY_RESOLVED"), "true");
+    assert_string_equal(value("COREPACK_NPM_REGISTRY"), "http://127.0.0.1:8788/npm");
+    assert_string_equal(value("COREPACK_ENABLE_DOWNLOAD_PROMPT"), "0");
+    assert_string_equal(value("YARN_NPM_REGISTRY_SERVER"), "http://127.0.0.1:8788/npm");
+    assert_string_equal(value("YARN_UNSAFE_HTTP_WHITELIST"), "127.0.0.1");
     assert_null(value("PIP_INDEX_URL"));
+    assert_null(value("GOSUMDB"));
+    assert_null(value("APT_CONFIG"));
     config.egress[0] = "pypi";
     config.egress[1] = "goproxy";
     config.egress[2] = "crates";
-    config.egress[3] = "other";
-    config.egress_count = 4;
+    config.egress[3] = "debian";
+    config.egress[4] = "other";
+    config.egress_count = 5;
     config.relay.listen = 9000;
     build();
     assert_null(value("ANTHROPIC_BASE_URL"));
     assert_string_equal(value("PIP_INDEX_URL"), "http://127.0.0.1:9000/pypi/simple/");
     assert_string_equal(value("UV_DEFAULT_INDEX"), "http://127.0.0.1:9000/pypi/simple/");
+    assert_string_equal(value("PIP_DISABLE_PIP_VERSION_CHECK"), "1");
     assert_string_equal(value("GOPROXY"), "http://127.0.0.1:9000/goproxy");
+    assert_string_equal(value("GOSUMDB"), "sum.golang.org http://127.0.0.1:9000/sumdb");
+    assert_string_equal(value("APT_CONFIG"), "/run/codev/apt/apt.conf");
     assert_string_equal(value("CARGO_REGISTRIES_CODEV_INDEX"),
                         "sparse+http://127.0.0.1:9000/crates/");
 }
@@ -115,16 +126,21 @@ static void configured_wins(void **state)
                                  "CODEV_AUTO_ACCEPT=1",
                                  "CODEV_PERMISSION={}",
                                  "PATHS=/y",
+                                 "NPM_CONFIG_REGISTRY=https://npm.example/",
                                  "A=b=c",
                                  NULL};
 
     (void)state;
     config.server.env = configured;
+    config.relay.present = true;
+    config.egress[0] = "npm";
+    config.egress_count = 1;
     permissions.auto_accept = false;
     strcpy(permissions.permission, "{\"bash\":\"ask\"}");
     build();
     assert_string_equal(value("PATH"), "/x");
     assert_string_equal(value("PATHS"), "/y");
+    assert_string_equal(value("NPM_CONFIG_REGISTRY"), "https://npm.example/");
     assert_string_equal(value("LANG"), "de_DE.UTF-8");
     assert_string_equal(value("EMPTY"), "");
     assert_string_equal(value("A"), "b=c");

@@ -1,7 +1,7 @@
 # Unit tests of the guest's walls (init/). Each is linked with all of init/ but its heap. Those that need root do their
 # work in a forked child, in namespaces of its own, and are skipped without root.
 WALLS_UNIT_TESTS := account account_files drop dropped_child environment gitconfig hostname mount_target mounts network_prepare \
-	permissions permissions_text sandbox_file seccomp
+	permissions permissions_text sandbox_file seccomp tool_files
 UNIT_TESTS += $(WALLS_UNIT_TESTS)
 $(foreach test,$(WALLS_UNIT_TESTS),$(eval unit_$(test)_SRCS := test/unit/test_$(test).c \
 	$(filter-out init/fixed_heap.c,$(INIT_SRCS)) $(NFT_SRCS) $(COMMON_SRCS)))
