@@ -1,8 +1,8 @@
 #!/bin/sh
-# Usage: sysroot.sh sysroot|tools ARCH DESTINATION
+# Usage: sysroot.sh sysroot|tools|rig ARCH DESTINATION
 #
-# Unpacks the Debian packages of rootfs/guest-packages into DESTINATION: the guest's libraries for ARCH, or the tools
-# for the machine itself. apt runs with a configuration of our own (own sources, own lists, own cache folder, ARCH as
+# Unpacks the Debian packages of rootfs/guest-packages into DESTINATION: the guest's libraries for ARCH, the tools for
+# the machine itself, or what the WSL rig is made of. apt runs with a configuration of our own (own sources, own lists, own cache folder, ARCH as
 # its architecture), so nothing of the machine's own package system is read but the address of its archive and the
 # keys that sign it, and nothing is changed. The .deb files stay in the cache folder: a second clone needs no network.
 set -eu
@@ -58,6 +58,12 @@ Acquire::Check-Valid-Until "false";
 CONF
     export APT_CONFIG="$apt/apt.conf"
     apt-get update -qq
+    # linux-image-ARCH names no kernel itself: the one that it depends on is meant.
+    meta=$(echo "$packages" | grep '^linux-image-' || true)
+    if [ -n "$meta" ]; then
+        kernel=$(apt-cache depends "${meta%/*}" | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ { print $2; exit }')
+        packages=$(echo "$packages" | sed "s|^$meta\$|$kernel/${meta#*/}|")
+    fi
     # shellcheck disable=SC2086
     (cd "$apt/debs" && apt-get download -qq $packages)
     unset APT_CONFIG
