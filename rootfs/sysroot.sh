@@ -2,13 +2,13 @@
 # Usage: sysroot.sh sysroot|tools|rig ARCH DESTINATION
 #
 # Unpacks the Debian packages of rootfs/guest-packages into DESTINATION: the guest's libraries for ARCH, the tools for
-# the machine itself, or what the WSL rig is made of. apt runs with a configuration of our own (own sources, own lists, own cache folder, ARCH as
-# its architecture), so nothing of the machine's own package system is read but the address of its archive and the
-# keys that sign it, and nothing is changed. The .deb files stay in the cache folder: a second clone needs no network.
+# the machine itself, or what the WSL rig is made of. The .deb files stay in the cache folder: a second clone needs no
+# network.
 set -eu
 
 kind=$1 arch=$2 dest=$3
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/apt.sh"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/codev-sandbox/debs
 
 case $arch in
@@ -21,43 +21,12 @@ packages=$(sed 's/#.*//' "$here/guest-packages" | awk -v kind="$kind" '$3 == kin
 key=$(echo "$packages" | sha256sum | cut -c 1-16)
 store=$cache/$kind-$debian_arch-$key
 
-# The machine's own archive, by the address that apt uses now: a mirror keeps working.
-archive_address() {
-    apt-get indextargets --format '$(CREATED_BY)|$(COMPONENT)|$(RELEASE)|$(REPO_URI)' |
-        awk -F'|' '$1 == "Packages" && $2 == "main" && $3 !~ /security|updates|backports/ { print $4; exit }'
-}
-
-# A scratch folder for apt; the lists of two suites are 80 MB and not worth keeping.
 fetch() {
     apt=$(mktemp -d)
     trap 'rm -rf "$apt"' EXIT
-    chmod 755 "$apt"
-    address=$(archive_address)
-    if [ -z "$address" ]; then
-        echo "error: apt knows no archive with a 'main' component; run apt-get update first" >&2
-        exit 1
-    fi
-    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/debs"
-    : >"$apt/status"
-    # Check-Valid-Until: what is signed stays signed; a mirror that was frozen at some day is none the worse for us.
-    for suite in $(echo "$packages" | sed 's|.*/||' | sort -u); do
-        echo "deb [arch=$debian_arch] $address $suite main"
-    done >"$apt/sources.list"
-    cat >"$apt/apt.conf" <<CONF
-Dir::State::Lists "$apt/lists";
-Dir::State::status "$apt/status";
-Dir::Cache "$apt/cache";
-Dir::Etc::SourceList "$apt/sources.list";
-Dir::Etc::SourceParts "-";
-APT::Architecture "$debian_arch";
-APT::Architectures { "$debian_arch"; };
-APT::Sandbox::User "";
-Acquire::Languages "none";
-Acquire::Retries "3";
-Acquire::Check-Valid-Until "false";
-CONF
-    export APT_CONFIG="$apt/apt.conf"
-    apt-get update -qq
+    # shellcheck disable=SC2046
+    sources=$(apt_sources "$debian_arch" $(echo "$packages" | sed 's|.*/||' | sort -u))
+    apt_begin "$apt" "$debian_arch" "$sources"
     # linux-image-ARCH names no kernel itself: the one that it depends on is meant.
     meta=$(echo "$packages" | grep '^linux-image-' || true)
     if [ -n "$meta" ]; then
