@@ -111,7 +111,7 @@ fuzz_objects = $(patsubst %.c,$(FUZZ_OBJ)/%.o,$(filter %.c,$(1)))
 
 # The agent runs in the guest; natively it is built only for tests under sanitizers, which static musl cannot carry.
 HOST_PROGRAMS := $(if $(BROKER_MAIN),$(BIN)/codev-broker) $(if $(SANDBOX_MAIN),$(BIN)/codev-sandbox) \
-	$(if $(VSOCK_EVENTS_SRCS),$(BIN)/codev-vsock-events.so) \
+	$(if $(VSOCK_FIXES_SRCS),$(BIN)/codev-vsock-fixes.so) \
 	$(if $(SAN),$(if $(AGENT_MAIN),$(BIN)/codev-agent))
 GUEST_PROGRAMS := $(if $(INIT_MAIN),$(GUEST)/codev-init) $(if $(AGENT_MAIN),$(GUEST)/codev-agent) \
 	$(if $(PROBE_MAIN),$(GUEST)/probe)
@@ -200,7 +200,7 @@ $(eval $(call host_program,$(BIN)/codev-agent,$(AGENT_SRCS) $(AGENT_MAIN)))
 $(eval $(call host_program,$(BIN)/bench-load,$(BENCH_SRCS) $(BENCH_HOST_SRCS),$(BENCH_LIBS)))
 
 # Loaded into a program of Debian's: no sanitizers, whatever the variant.
-$(BIN)/codev-vsock-events.so: $(VSOCK_EVENTS_SRCS) | packages
+$(BIN)/codev-vsock-fixes.so: $(VSOCK_FIXES_SRCS) | packages
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(HOST_CC) $(HOST_CPPFLAGS) $(CFLAGS_ALL) -O2 -fPIC $(HARDEN) $(LDFLAGS_ALL) -shared -o $@ $(filter %.c,$^)
@@ -277,7 +277,7 @@ test: all $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
 sanitized-tests: $(UNIT_PROGRAMS)
 
 ALL_SOURCES = $(COMMON_SRCS) $(COMMON_GUEST_SRCS) $(NFT_SRCS) $(INIT_SRCS) $(INIT_MAIN) $(AGENT_SRCS) $(AGENT_MAIN) \
-	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_EVENTS_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) \
+	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_FIXES_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) \
 	$(BENCH_SRCS) $(BENCH_HOST_SRCS) $(BENCH_GUEST_SRCS) \
 	$(foreach test,$(UNIT_TESTS),$(unit_$(test)_SRCS)) $(foreach target,$(FUZZ_TARGETS),$(fuzz_$(target)_SRCS))
 

@@ -33,5 +33,5 @@ SANDBOX_SRCS := \
     qemu-harness/way_in.c \
     qemu-harness/way_in_connection.c
 # loaded into vhost-device-vsock
-VSOCK_EVENTS_SRCS := qemu-harness/vsock_device_events_linux.c
+VSOCK_FIXES_SRCS := qemu-harness/vsock_device_fixes_linux.c
 SANDBOX_LIBS :=

@@ -45,8 +45,8 @@ static int device_spawn(const struct options *options, const char *socket_path,
                           .stderr_fd = -1,
                           .death_signal = SIGKILL,
                           .prepare = identity_drop_capabilities};
-    /* vsock_device_events_linux.c; a device of one's own may do without */
-    if (program_beside(preload, "codev-vsock-events.so") == 0 && access(preload, R_OK) == 0)
+    /* vsock_device_fixes_linux.c; a device of one's own may do without */
+    if (program_beside(preload, "codev-vsock-fixes.so") == 0 && access(preload, R_OK) == 0)
         spawn.preload = preload;
     return process_spawn(processes, PROCESS_VSOCK_DEVICE, &spawn, why);
 }

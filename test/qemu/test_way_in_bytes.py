@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from vm_rig import PATIENCE, Sandbox
+from vm_rig import PATIENCE, Sandbox, descriptor_count, wait_for
 
 MIB = 1 << 20
 BLOCK = 64 * 1024
@@ -118,6 +118,29 @@ def test_100_aborted_transfers(echo):
         assert round_trip(client, b"still there") == b"still there"
 
 
+def fill(client):
+    """Sends until nothing moves any more in either direction."""
+    client.settimeout(0.5)
+    try:
+        while True:
+            client.send(block())
+    except TimeoutError:
+        pass
+
+
+@pytest.mark.parametrize("leave, times", [(lambda client: client.send(b"x") and time.sleep(0.005), 60),
+                                          (lambda client: client.send(b"x" * 300000) and client.recv(1), 60),
+                                          (fill, 3)], ids=["at-once", "unread", "full"])
+def test_a_host_that_closes_is_heard_of_inside(echo, leave, times):
+    """Whatever is still on the way to it: the device keeps a connection until the guest has ended it too."""
+    device = echo.sandbox.pid_of("vhost-device")
+    before = descriptor_count(device)
+    for _ in range(times):
+        with echo.connect() as client:
+            leave(client)
+    wait_for(lambda: descriptor_count(device) <= before, "the end of every connection")
+
+
 def read_slowly(client, length, pauses):
     """Reads it all with pauses on the way; (bytes, SHA-256)."""
     digest, got = hashlib.sha256(), 0
@@ -136,7 +159,7 @@ def read_slowly(client, length, pauses):
 
 def test_both_directions_full_and_a_host_that_pauses(echo):
     """64 MiB each way at once. The reader begins late and pauses on the way, each time until everything in between is full
-    in both directions. Without qemu-harness/vsock_device_events_linux.c this stops for good."""
+    in both directions. Without qemu-harness/vsock_device_fixes_linux.c this stops for good."""
     data = b"".join(number.to_bytes(8, "little") + block()[8:] for number in range(LARGE // BLOCK))
     with echo.connect() as client:
         sender = threading.Thread(target=client.sendall, args=(data,), daemon=True)
