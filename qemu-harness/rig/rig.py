@@ -1,0 +1,357 @@
+#!/usr/bin/python3
+"""The host's side of the WSL rig: a virtual machine that behaves as WSL's does, and a stand-in for wsl.exe.
+
+    codev-rig start FOLDER [OPTION]...        boots it; becomes QEMU, so its end is the rig's
+        --network nat|mirrored                the addresses, as WSL's two modes have them (nat)
+        --modules NAME,...                    kernel modules beyond the least
+        --cgroup flat|nested                  where distributions lie in the cgroup tree (flat)
+        --drive LETTER=PATH[:ro]              a Windows drive; C has four channels, others one: so many mounts
+        --ids UID:GID                         who QEMU is, when root starts it (1000:1000)
+        --memory MIB                          (1024)
+    codev-rig wsl FOLDER [--import TAR] -d NAME -u USER --exec ARGV...
+                                              runs a program in a distribution, with our input, output and exit status
+    codev-rig forward FOLDER SOCKET PORT      Windows' localhost forwarding: SOCKET (Unix) leads to 127.0.0.1:PORT there
+
+FOLDER then holds `console`, `record` (what the stand-ins for Windows saw), `eth0.pcap` (every packet that left), `rig.json`
+and `ports/`: one Unix socket for each execution at a time (qemu-harness/rig/channel.h has the frames). Nothing else of the
+guest can be reached from here. Ends with 64 on usage, 1 when something does not work."""
+import argparse
+import ctypes
+import fcntl
+import json
+import os
+import pathlib
+import random
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+
+PORTS = 30  # a virtio-serial device has 31, the first of them is a console's
+FRAME_MAX = 32768
+HEAD = 5
+SYSTEM = "SYSTEM"
+PATIENCE = 60
+MACHINE = "q35,vmport=off,smbus=off,sata=off,usb=off,graphics=off,hpet=off"
+CONFINED = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+PR_SET_PDEATHSIG = 1
+NETWORKS = {
+    "nat": [("eth0", "net=10.0.2.0/24,host=10.0.2.2")],
+    "mirrored": [("eth0", "net=192.168.77.0/24,host=192.168.77.1"), ("loopback0", "net=169.254.73.0/24,host=169.254.73.249")],
+}
+
+
+class RigError(Exception):
+    """With words for a person."""
+
+
+# --- start -----------------------------------------------------------------------------------------------------------
+
+class Drive:
+    def __init__(self, text):
+        letter, equals, path = text.partition("=")
+        if not equals or len(letter) != 1 or not "A" <= letter.upper() <= "Z":
+            raise RigError(f"--drive {text}: not LETTER=PATH[:ro]")
+        self.letter = letter.upper()
+        self.readonly = path.endswith(":ro")
+        self.path = os.path.realpath(path[:-3] if self.readonly else path)
+        self.channels = 4 if self.letter == "C" else 1
+        self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        os.set_inheritable(self.fd, True)
+
+    def arguments(self):
+        readonly = ",readonly=on" if self.readonly else ""
+        yield from ("-fsdev", f"local,id={self.letter},path=/proc/self/fd/{self.fd},security_model=none,multidevs=remap{readonly}")
+        for number in range(self.channels):
+            yield from ("-device", f"virtio-9p-pci,fsdev={self.letter},mount_tag={self.letter}{number}")
+
+
+def guest_folder(options):
+    if options.guest:
+        return pathlib.Path(options.guest)
+    return pathlib.Path(os.path.realpath(__file__)).parent.parent / "guest" / "x86_64"
+
+
+def qemu_arguments(options, folder, drives):
+    guest = guest_folder(options) / "rig"
+    listed = ",".join(f"{drive.letter}:{drive.channels}" for drive in drives)
+    line = ("console=ttyS0 quiet no_timer_check mitigations=off audit=0 apparmor=0 panic=-1 syscall.x32=y rdinit=/rig-start "
+            f"rig.network={options.network} rig.modules={options.modules} rig.cgroup={options.cgroup} rig.drives={listed}")
+    yield from (options.qemu, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-sandbox", CONFINED,
+                "-machine", MACHINE, "-accel", "tcg", "-cpu", "max", "-m", f"{options.memory}M",
+                "-kernel", str(guest / "vmlinux"), "-initrd", str(guest / "initramfs"), "-append", line,
+                "-serial", f"file:{folder}/console", "-serial", f"file:{folder}/record", "-device", "virtio-rng-pci",
+                "-qmp", f"unix:{folder}/qmp,server=on,wait=off")
+    for name, addresses in NETWORKS[options.network]:
+        v6 = "ipv4=on,ipv6=on,ipv6-prefix=fec0::,ipv6-host=fec0::2" if name == "eth0" else "ipv4=on"
+        yield from ("-netdev", f"user,id={name},{addresses},{v6}", "-device", f"virtio-net-pci,netdev={name},romfile=",
+                    "-object", f"filter-dump,id=dump-{name},netdev={name},file={folder}/{name}.pcap")
+    yield from ("-device", f"virtio-serial-pci,max_ports={PORTS + 1}")
+    for number in range(1, PORTS + 1):
+        yield from ("-chardev", f"socket,id=port{number},path={folder}/ports/{number},server=on,wait=off",
+                    "-device", f"virtserialport,nr={number},chardev=port{number}")
+    for drive in drives:
+        yield from drive.arguments()
+
+
+def take_ids(ids):
+    """Root gives its rights up for good: what the guest does to the drives is what this account could do here."""
+    if os.geteuid() != 0:
+        return
+    uid, gid = map(int, ids.split(":"))
+    os.setgroups([])
+    os.setgid(gid)
+    os.setuid(uid)
+
+
+def start(options):
+    folder = pathlib.Path(options.folder).resolve()
+    (folder / "ports").mkdir(parents=True, exist_ok=True, mode=0o700)
+    drives = [Drive(text) for text in options.drive]
+    if len({drive.letter for drive in drives}) != len(drives):
+        raise RigError("--drive: a letter stands there twice")
+    facts = {"network": options.network, "drives": [[drive.letter, drive.path, drive.readonly] for drive in drives]}
+    (folder / "rig.json").write_text(json.dumps(facts))
+    for number in range(1, PORTS + 1):
+        (folder / "ports" / f"{number}.lock").touch()
+    arguments = list(qemu_arguments(options, folder, drives))
+    if os.geteuid() == 0:
+        uid, gid = map(int, options.ids.split(":"))
+        for path in (folder, folder / "ports"):
+            os.chown(path, uid, gid)
+    parent = os.getppid()
+    take_ids(options.ids)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # a change of ids has cleared it
+    if os.getppid() != parent:
+        sys.exit(1)
+    os.execvp(arguments[0], arguments)
+
+
+# --- one execution ---------------------------------------------------------------------------------------------------
+
+class Port:
+    """One port of the channel, ours until it is closed."""
+
+    def __init__(self, folder, seconds=PATIENCE):
+        self.rest = b""
+        end = time.monotonic() + seconds
+        while not self._claim(pathlib.Path(folder) / "ports"):
+            if time.monotonic() > end:
+                raise RigError(f"the rig in {folder} does not answer")
+            time.sleep(0.05)
+
+    def _claim(self, folder):
+        for number in random.sample(range(1, PORTS + 1), PORTS):
+            try:
+                lock = os.open(folder / f"{number}.lock", os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                return False
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                connection = socket.socket(socket.AF_UNIX)
+                connection.connect(str(folder / str(number)))
+            except OSError:
+                os.close(lock)
+                continue
+            self.connection, self.lock, self.rest = connection, lock, b""
+            connection.settimeout(2)
+            try:
+                if self.frame() == (b"R", b""):
+                    connection.settimeout(None)
+                    return True
+            except OSError:
+                pass
+            self.close()
+        return False
+
+    def fileno(self):
+        return self.connection.fileno()
+
+    def send(self, kind, data=b""):
+        self.connection.sendall(kind + struct.pack("<I", len(data)) + data)
+
+    def start(self, *words):
+        self.send(b"S", b"".join(os.fsencode(word) + b"\0" for word in words))
+
+    def take(self):
+        """A whole frame of what has been read, or None."""
+        if len(self.rest) < HEAD:
+            return None
+        [length] = struct.unpack_from("<I", self.rest, 1)
+        if len(self.rest) < HEAD + length:
+            return None
+        kind, data = self.rest[:1], self.rest[HEAD:HEAD + length]
+        self.rest = self.rest[HEAD + length:]
+        return kind, data
+
+    def read(self):
+        """False at the end of the connection."""
+        data = self.connection.recv(65536)
+        self.rest += data
+        return bool(data)
+
+    def frame(self):
+        while (frame := self.take()) is None:
+            if not self.read():
+                raise ConnectionError("the rig has ended")
+        return frame
+
+    def close(self):
+        self.connection.close()
+        os.close(self.lock)
+
+
+def run(folder, words, data=b"", seconds=PATIENCE):
+    """An execution from start to end: (status, output, diagnostics). `words`: DISTRIBUTION, USER, ARGV..."""
+    port = Port(folder)
+    port.connection.settimeout(seconds)
+
+    def feed():
+        try:
+            for at in range(0, len(data), FRAME_MAX):
+                port.send(b"I", data[at:at + FRAME_MAX])
+            port.send(b"E")
+        except OSError:
+            pass
+
+    try:
+        port.start("exec", *words)
+        feeder = threading.Thread(target=feed, daemon=True)
+        feeder.start()
+        output = {b"O": b"", b"D": b""}
+        while (frame := port.frame())[0] != b"X":
+            output[frame[0]] += frame[1]
+        return int(frame[1]), output[b"O"], output[b"D"]
+    finally:
+        port.close()
+
+
+def import_distribution(folder, name, tar):
+    """As wsl --import; a distribution that is there already stays as it is."""
+    if run(folder, [SYSTEM, "root", "test", "-e", f"/distributions/{name}.imported"])[0] == 0:
+        return
+    status, _, said = run(folder, [SYSTEM, "root", "/rig-import", name], pathlib.Path(tar).read_bytes())
+    if status != 0:
+        raise RigError(f"import of {name}: {said.decode(errors='replace').strip()}")
+
+
+def join(port, source, targets):
+    """Between our input and the port until X; the exit status. `source`: a descriptor, `targets`: by kind of frame. Input is
+    read only when the last of it has been taken, so neither side can wait for the other."""
+    waiting, watched = b"", [source]
+    port.connection.setblocking(False)
+    while True:
+        readable, writable, _ = select.select([port, *([] if waiting else watched)], [port] if waiting else [], [])
+        if port in readable:
+            try:
+                if not port.read():
+                    raise RigError("the rig has ended")
+            except BlockingIOError:
+                pass
+            while frame := port.take():
+                if frame[0] == b"X":
+                    return int(frame[1])
+                if frame[0] in targets:
+                    targets[frame[0]](frame[1])
+        if writable:
+            try:
+                waiting = waiting[port.connection.send(waiting):]
+            except BlockingIOError:
+                pass
+        elif source in readable and watched:
+            data = os.read(source, FRAME_MAX)
+            waiting = (b"I" if data else b"E") + struct.pack("<I", len(data)) + data
+            watched = watched if data else []
+
+
+def write_all(fd):
+    def write(data):
+        while data:
+            data = data[os.write(fd, data):]
+    return write
+
+
+def wsl(options):
+    if options.tar:
+        import_distribution(options.folder, options.distribution, options.tar)
+    port = Port(options.folder)
+    port.start("exec", options.distribution, options.user, *options.argv)
+    return join(port, 0, {b"O": write_all(1), b"D": write_all(2)})
+
+
+# --- localhost forwarding --------------------------------------------------------------------------------------------
+
+def forward_one(folder, client, number):
+    try:
+        port = Port(folder, 10)
+    except RigError:
+        client.close()
+        return
+    try:
+        port.start("connect", str(number))
+        join(port, client.fileno(), {b"O": client.sendall})
+        client.shutdown(socket.SHUT_WR)
+    except (OSError, RigError):
+        pass
+    finally:
+        port.close()
+        client.close()
+
+
+def forward(options):
+    listener = socket.socket(socket.AF_UNIX)
+    os.umask(0o177)
+    listener.bind(options.socket)
+    listener.listen(128)
+    while True:
+        client, _ = listener.accept()
+        threading.Thread(target=forward_one, args=(options.folder, client, options.port), daemon=True).start()
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+def parse(words):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verb = verbs.add_parser("start")
+    verb.add_argument("folder")
+    verb.add_argument("--network", choices=NETWORKS, default="nat")
+    verb.add_argument("--modules", default="")
+    verb.add_argument("--cgroup", choices=("flat", "nested"), default="flat")
+    verb.add_argument("--drive", action="append", default=[])
+    verb.add_argument("--ids", default="1000:1000")
+    verb.add_argument("--memory", type=int, default=1024)
+    verb.add_argument("--qemu", default="qemu-system-x86_64")
+    verb.add_argument("--guest")
+    verb = verbs.add_parser("wsl")
+    verb.add_argument("folder")
+    verb.add_argument("--import", dest="tar")
+    verb.add_argument("-d", dest="distribution", required=True)
+    verb.add_argument("-u", dest="user", default="root")
+    verb.add_argument("--exec", dest="argv", nargs=argparse.REMAINDER, required=True)
+    verb = verbs.add_parser("forward")
+    verb.add_argument("folder")
+    verb.add_argument("socket")
+    verb.add_argument("port", type=int)
+    return parser.parse_args(words)
+
+
+def main():
+    try:
+        options = parse(sys.argv[1:])
+    except SystemExit as end:
+        sys.exit(64 if end.code else 0)
+    try:
+        sys.exit({"start": start, "wsl": wsl, "forward": forward}[options.verb](options))
+    except (RigError, OSError) as error:
+        print(f"codev-rig: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
