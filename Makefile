@@ -45,6 +45,7 @@ say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 
 -include common/sources.mk nft/sources.mk init/sources.mk agent/sources.mk host-broker/sources.mk
 -include qemu-harness/sources.mk qemu-harness/probe/sources.mk test/bench/sources.mk
+-include qemu-harness/rig/sources.mk
 include $(sort $(wildcard test/unit/*.mk test/fuzz/*.mk))
 
 BROKER_LIBS ?= -lcurl -lproxy
@@ -114,24 +115,26 @@ HOST_PROGRAMS := $(if $(BROKER_MAIN),$(BIN)/codev-broker) $(if $(SANDBOX_MAIN),$
 	$(if $(VSOCK_FIXES_SRCS),$(BIN)/codev-vsock-fixes.so) \
 	$(if $(SAN),$(if $(AGENT_MAIN),$(BIN)/codev-agent))
 GUEST_PROGRAMS := $(if $(INIT_MAIN),$(GUEST)/codev-init) $(if $(AGENT_MAIN),$(GUEST)/codev-agent) \
-	$(if $(PROBE_MAIN),$(GUEST)/probe)
+	$(if $(PROBE_MAIN),$(GUEST)/probe) $(if $(RIG_MAIN),$(GUEST)/rig-program)
 UNIT_PROGRAMS := $(UNIT_TESTS:%=$(VARIANT)/unit/test_%)
 FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(B)/fuzz/fuzz_%)
 KERNEL := $(if $(filter x86_64,$(ARCH)),$(GUEST)/vmlinux $(GUEST)/vmlinuz,$(GUEST)/Image)
 BENCH_PROGRAMS := $(if $(BENCH_SRCS),$(BIN)/bench-load $(GUEST)/bench-load)
 IMAGE := $(GUEST)/rootfs.erofs $(GUEST)/rootfs.tar
 TOOLS := $(B)/tools/.complete
+RIG := $(if $(and $(RIG_MAIN),$(filter x86_64,$(ARCH))),$(GUEST)/rig/initramfs $(BIN)/codev-rig)
 
-.PHONY: all host guest programs kernel image tools packages unit system qemu test-qemu fuzz fuzz-targets test lint \
+.PHONY: all host guest programs kernel image tools rig packages unit system qemu test-qemu fuzz fuzz-targets test lint \
 	format run soak bench bench-boot clean help FORCE
 
-all: host guest tools
+all: host guest tools rig
 host: $(HOST_PROGRAMS)
 programs: $(GUEST_PROGRAMS)
 kernel: $(KERNEL)
 image: $(IMAGE)
 guest: programs kernel image
 tools: $(TOOLS)
+rig: $(RIG)
 fuzz-targets: $(FUZZ_PROGRAMS)
 
 help:
@@ -222,6 +225,7 @@ endef
 $(eval $(call guest_program,codev-init,$(INIT_SRCS) $(NFT_SRCS) $(INIT_MAIN),GUEST_FIXED))
 $(eval $(call guest_program,codev-agent,$(AGENT_SRCS) $(AGENT_MAIN),GUEST_PIE))
 $(eval $(call guest_program,probe,$(PROBE_SRCS) $(PROBE_MAIN),GUEST_PIE))
+$(eval $(call guest_program,rig-program,$(RIG_SRCS) $(RIG_MAIN),GUEST_PIE))
 $(eval $(call guest_program,bench-load,$(BENCH_SRCS) $(BENCH_GUEST_SRCS),GUEST_PIE))
 
 # $(1) test: unit_NAME_SRCS, and unit_NAME_LDFLAGS and unit_NAME_LIBS where it has them
@@ -249,9 +253,23 @@ $(KERNEL) &: kconfig/kernel.sh kconfig/check.sh kconfig/base.config kconfig/$(AR
 	$(Q)KERNEL_SRC='$(KERNEL_SRC)' kconfig/kernel.sh $(ARCH) $(GUEST)
 
 IMAGE_INPUTS := $(shell find rootfs -type f)
-$(IMAGE) &: $(IMAGE_INPUTS) $(filter-out %/probe,$(GUEST_PROGRAMS)) $(SYSROOT)/.complete | packages
+$(IMAGE) &: $(IMAGE_INPUTS) $(filter-out %/probe %/rig-program,$(GUEST_PROGRAMS)) $(SYSROOT)/.complete | packages
 	$(call say,IMAGE,$(GUEST)/rootfs.erofs)
 	$(Q)rootfs/image.py $(if $(and $(INIT_MAIN),$(AGENT_MAIN)),,--allow-missing) $(ARCH) $(SYSROOT) $(GUEST)
+
+# The rig that behaves as WSL does: Debian's kernel and its modules, our programs for what WSL and Windows do there.
+$(B)/rig/.complete: rootfs/sysroot.sh rootfs/guest-packages | packages
+	$(Q)rootfs/sysroot.sh rig x86_64 $(@D)
+
+$(GUEST)/rig/initramfs: qemu-harness/rig/build.py qemu-harness/rig/start qemu-harness/rig/import $(GUEST)/rig-program \
+		$(B)/rig/.complete $(SYSROOT)/.complete
+	$(call say,RIG,$@)
+	$(Q)qemu-harness/rig/build.py $(B)/rig $(SYSROOT) $(GUEST)
+
+$(BIN)/codev-rig: qemu-harness/rig/rig.py
+	$(call say,COPY,$@)
+	@mkdir -p $(@D)
+	$(Q)install -m 755 $< $@
 
 # --- tests and measurements ------------------------------------------------------------------------------------------
 
@@ -277,7 +295,7 @@ test: all $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
 sanitized-tests: $(UNIT_PROGRAMS)
 
 ALL_SOURCES = $(COMMON_SRCS) $(COMMON_GUEST_SRCS) $(NFT_SRCS) $(INIT_SRCS) $(INIT_MAIN) $(AGENT_SRCS) $(AGENT_MAIN) \
-	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_FIXES_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) \
+	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_FIXES_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) $(RIG_SRCS) $(RIG_MAIN) \
 	$(BENCH_SRCS) $(BENCH_HOST_SRCS) $(BENCH_GUEST_SRCS) \
 	$(foreach test,$(UNIT_TESTS),$(unit_$(test)_SRCS)) $(foreach target,$(FUZZ_TARGETS),$(fuzz_$(target)_SRCS))
 
