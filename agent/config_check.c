@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/connection.h"
 #include "common/cleanup.h"
@@ -16,21 +17,6 @@ static const char *const role_names[] = {
     [RELAY_TO_RELAY] = "to the outer agent",
 };
 static_assert(ARRAY_LENGTH(role_names) == RELAY_ROLE_COUNT, "a name for each role");
-
-static bool is_tcp(const struct endpoint *endpoint)
-{
-    switch (endpoint->kind) {
-    case ENDPOINT_TCP4:
-    case ENDPOINT_TCP6:
-    case ENDPOINT_TCP_GATEWAY:
-        return true;
-    case ENDPOINT_VSOCK:
-    case ENDPOINT_UNIX:
-    case ENDPOINT_KIND_COUNT:
-        break;
-    }
-    return false;
-}
 
 static int check_secret(const struct relay_forward *forward, struct failure *why)
 {
@@ -46,30 +32,54 @@ static int check_secret(const struct relay_forward *forward, struct failure *why
     return 0;
 }
 
-static int check_forward(const struct relay_forward *forward, struct failure *why)
+/* The token crosses a network that others share only under a pinned key. */
+static int check_pin(const struct relay_forward *forward, struct failure *why)
+{
+    unsigned over_tcp = 0;
+    if (!memchr(forward->pin, 0, sizeof(forward->pin)))
+        return failure_set(why, EINVAL, "a pinned key without an end");
+    if (forward->pin[0] && !secret_is_hex(forward->pin))
+        return failure_set(why, EINVAL, "a pinned key that is not 64 lower-case hex digits");
+    for (unsigned i = 0; i < forward->dial_count; i++)
+        over_tcp += endpoint_is_tcp(&forward->dials[i]);
+    if (forward->pin[0] && (forward->role != RELAY_TO_BROKER || over_tcp == 0))
+        return failure_set(why, EINVAL, "a pinned key where nothing would check it");
+    if (!forward->pin[0] && forward->role == RELAY_TO_BROKER && over_tcp > 0)
+        return failure_set(why, EINVAL, "a broker over TCP without a pinned key");
+    return 0;
+}
+
+static int check_dial(const struct relay_config *config, const struct relay_forward *forward,
+                      const struct endpoint *dial, struct failure *why)
+{
+    char text[ENDPOINT_TEXT_MAX];
+    if ((unsigned)dial->kind >= ENDPOINT_KIND_COUNT)
+        return failure_set(why, EINVAL, "an address of unknown kind %u", (unsigned)dial->kind);
+    endpoint_format(dial, text);
+    if (role_rules[forward->role].to_pair && dial->kind != ENDPOINT_UNIX)
+        return failure_set(why, EINVAL, "%s: the other agent is behind a Unix socket", text);
+    if (dial->kind == ENDPOINT_TCP_GATEWAY && forward->role != RELAY_TO_BROKER)
+        return failure_set(why, EINVAL, "%s: only a broker is there", text);
+    if (dial->kind == ENDPOINT_TCP_GATEWAY && config->route_fd <= STDERR_FILENO)
+        return failure_set(why, EINVAL, "%s: no table of routes was handed down", text);
+    return 0;
+}
+
+static int check_forward(const struct relay_config *config, const struct relay_forward *forward,
+                         struct failure *why)
 {
     if (forward->listen_fd < 0)
         return failure_set(why, EINVAL, "no listener");
     if (forward->dial_count == 0 || forward->dial_count > RELAY_DIALS_MAX)
         return failure_set(why, EINVAL, "%u addresses to dial, not 1 to %d", forward->dial_count,
                            RELAY_DIALS_MAX);
-    if (forward->pin[0])
-        return failure_set(why, EINVAL, "a pinned key needs TLS, which this relay does not speak");
     for (unsigned i = 0; i < forward->dial_count; i++) {
-        const struct endpoint *dial = &forward->dials[i];
-        char text[ENDPOINT_TEXT_MAX];
-        if ((unsigned)dial->kind >= ENDPOINT_KIND_COUNT)
-            return failure_set(why, EINVAL, "address %u is of unknown kind %u", i,
-                               (unsigned)dial->kind);
-        endpoint_format(dial, text);
-        if (dial->kind == ENDPOINT_TCP_GATEWAY)
-            return failure_set(why, EINVAL, "%s: this relay has no route to a gateway", text);
-        if (forward->role == RELAY_TO_BROKER && is_tcp(dial))
-            return failure_set(why, EINVAL,
-                               "%s: a broker over TCP needs TLS, which this relay does not speak",
-                               text);
+        int result = check_dial(config, forward, &forward->dials[i], why);
+        if (result < 0)
+            return result;
     }
-    return check_secret(forward, why);
+    int result = check_pin(forward, why);
+    return result < 0 ? result : check_secret(forward, why);
 }
 
 int config_check(const struct relay_config *config, struct failure *why)
@@ -85,7 +95,7 @@ int config_check(const struct relay_config *config, struct failure *why)
         const struct relay_forward *forward = &config->forwards[i];
         if (forward->role >= RELAY_ROLE_COUNT)
             return failure_set(why, EINVAL, "forward %u: unknown role %u", i, forward->role);
-        int result = check_forward(forward, why);
+        int result = check_forward(config, forward, why);
         if (result < 0)
             return failure_prefix(why, result, "forward %u, %s", i, role_names[forward->role]);
     }
@@ -95,6 +105,7 @@ int config_check(const struct relay_config *config, struct failure *why)
 static bool same_table(const struct relay_config *a, const struct relay_config *b)
 {
     if (a->forward_count != b->forward_count || a->dns_count != b->dns_count ||
+        a->route_fd != b->route_fd ||
         memcmp(a->dns_fds, b->dns_fds, a->dns_count * sizeof(a->dns_fds[0])) != 0)
         return false;
     for (unsigned i = 0; i < a->forward_count; i++) {

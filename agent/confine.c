@@ -101,6 +101,7 @@ static const struct allowed_call allowed_calls[] = {
      .value_count = 4,
      .values = {AF_UNIX, AF_INET, AF_INET6, AF_VSOCK}},
     SYSTEM_CALL(connect),
+    SYSTEM_CALL(pread64), /* the table of routes, for tcp:gateway */
     /* pages of a ring go back; no other advice, and no mmap, brk or mprotect at all */
     {.number = SYS_madvise,
      .argument = 2,

@@ -9,6 +9,8 @@
 #include "agent/canned.h"
 #include "agent/dial.h"
 #include "agent/relay.h"
+#include "agent/tls.h"
+#include "agent/transfer.h"
 #include "common/cleanup.h"
 
 void connection_enter(struct relay *relay, struct connection *connection,
@@ -57,6 +59,7 @@ static void adopt(struct relay *relay, struct connection *connection, unsigned f
     connection->forward = (uint8_t)forward;
     connection->role = row->role;
     connection->half_close = row->half_close;
+    connection->behind_agent = relay->listeners[forward].is_unix;
     connection->reset = false;
     connection->sides[SIDE_CLIENT] = (struct side){.fd = fd};
     connection->sides[SIDE_TARGET] = (struct side){.fd = -1};
@@ -74,57 +77,18 @@ void connection_open(struct relay *relay, struct connection *connection, unsigne
     connection_rearm(relay, connection);
 }
 
-/* Sends what is pending for a side. Its refusal to take more is no end yet: what it sent before may
- * still wait to be read. */
-static void transmit_to(struct relay *relay, struct connection *connection,
-                        enum connection_side which)
+void connection_drop_target(struct connection *connection)
 {
-    struct flow *flow = &connection->flows[other_side(which)];
-    struct side *side = &connection->sides[which];
-    if (flow->length == 0)
-        return;
-    ssize_t sent = side->refuses ? -EPIPE : flow_transmit(flow, side->fd);
-    if (sent > 0)
-        connection->moved = relay->now;
-    if (sent >= 0)
-        return;
-    flow_discard(flow);
-    side->refuses = true;
-    side->broken |= sent != -EPIPE;
-    side->gone |= side->ended;
-}
-
-/* True when the peer closed whole, not only its sending. TCP cannot tell and says false. */
-static bool takes_nothing(int fd)
-{
-    return send(fd, "", 0, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EPIPE;
-}
-
-/* Reads once from a side and hands the bytes on. */
-static void receive_from(struct relay *relay, struct connection *connection,
-                         enum connection_side which)
-{
-    struct side *side = &connection->sides[which];
-    ssize_t received = flow_receive(&connection->flows[which], side->fd);
-    if (received == -EAGAIN)
-        return;
-    if (received > 0) {
-        connection->moved = relay->now;
-        transmit_to(relay, connection, other_side(which));
-        return;
-    }
-    side->ended = side->leaving = true;
-    side->broken |= received < 0;
-    side->gone = side->broken || side->refuses || takes_nothing(side->fd);
-    connection->moved = relay->now;
+    tls_finish(connection);
+    fd_close(&connection->sides[SIDE_TARGET].fd);
+    connection->sides[SIDE_TARGET] = (struct side){.fd = -1};
 }
 
 static void linger(struct relay *relay, struct connection *connection)
 {
-    struct side *target = &connection->sides[SIDE_TARGET];
-    fd_close(&target->fd);
-    target->armed = 0;
-    connection_enter(relay, connection, CONNECTION_LINGERING, relay->now + LINGER_MS);
+    connection_drop_target(connection);
+    connection_enter(relay, connection, CONNECTION_LINGERING,
+                     relay->now + connection_linger_limit(connection));
     if (connection->flows[SIDE_TARGET].length == 0)
         shutdown(connection->sides[SIDE_CLIENT].fd, SHUT_WR);
 }
@@ -135,7 +99,7 @@ void connection_apologise(struct relay *relay, struct connection *connection, co
     size_t length = canned_unreachable(answer, reason);
     flow_discard(&connection->flows[SIDE_TARGET]);
     flow_put(&connection->flows[SIDE_TARGET], answer, length);
-    transmit_to(relay, connection, SIDE_CLIENT);
+    transfer_to(relay, connection, SIDE_CLIENT);
     linger(relay, connection);
 }
 
@@ -221,8 +185,8 @@ void connection_join(struct relay *relay, struct connection *connection)
     secret_wipe(&preface, sizeof(preface));
     connection_enter(relay, connection, CONNECTION_JOINED, NEVER);
     connection->moved = relay->now;
-    transmit_to(relay, connection, SIDE_CLIENT);
-    transmit_to(relay, connection, SIDE_TARGET);
+    transfer_to(relay, connection, SIDE_CLIENT);
+    transfer_to(relay, connection, SIDE_TARGET);
     settle(relay, connection);
 }
 
@@ -276,9 +240,9 @@ static void event_joined(struct relay *relay, struct connection *connection,
         role_rules[connection->role].carries_requests && which == SIDE_CLIENT && side->leaving;
     if (!cancelled) {
         if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) && (wanted & EPOLLOUT))
-            transmit_to(relay, connection, which);
+            transfer_to(relay, connection, which);
         if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && (wanted & EPOLLIN))
-            receive_from(relay, connection, which);
+            transfer_from(relay, connection, which);
     }
     settle(relay, connection);
 }
@@ -288,7 +252,7 @@ static void event_lingering(struct relay *relay, struct connection *connection, 
     static char scrap[16 * 1024];
     int fd = connection->sides[SIDE_CLIENT].fd;
     if (events & EPOLLOUT && connection->flows[SIDE_TARGET].length > 0) {
-        transmit_to(relay, connection, SIDE_CLIENT);
+        transfer_to(relay, connection, SIDE_CLIENT);
         if (connection->flows[SIDE_TARGET].length == 0)
             shutdown(fd, SHUT_WR);
     }
@@ -310,6 +274,7 @@ void connection_event(struct relay *relay, struct connection *connection,
         demand_secret(relay, connection);
         break;
     case CONNECTION_DIALLING:
+    case CONNECTION_SECURING:
         event_dialling(relay, connection, which);
         break;
     case CONNECTION_JOINED:
@@ -333,6 +298,7 @@ void connection_expired(struct relay *relay, struct connection *connection)
     case CONNECTION_STATE_COUNT:
         return;
     case CONNECTION_DIALLING:
+    case CONNECTION_SECURING:
         dial_expired(relay, connection);
         break;
     case CONNECTION_DEMANDING:

@@ -4,14 +4,17 @@
  *     flows[SIDE_CLIENT]  bytes from the client on their way to the target
  *     flows[SIDE_TARGET]  bytes from the target on their way to the client
  *
- *     FREE -> DEMANDING -> DIALLING -> JOINED -> CLOSING -> FREE
- *                             |           |         ^
- *                             +---------> LINGERING +
+ *     FREE -> DEMANDING -> DIALLING -> SECURING -> JOINED -> CLOSING -> FREE
+ *                             |           |           |         ^
+ *                             +-----------+--------> LINGERING -+
  *
  * What a connection wants of its sockets, whether it has to end and how long it may be half open are
- * pure functions of it (connection_rules.c). Handlers (connection.c, dial.c) move bytes and only mark
+ * pure functions of it (connection_rules.c). Handlers (connection.c, transfer.c, dial.c) move bytes and only mark
  * a connection for its end; one sweep per wake-up frees, so an event that was fetched earlier never
  * meets a slot in its next life.
+ *
+ * Two agents of a pair (WSL) speak to each other over Unix sockets, where no reset exists. There a whole
+ * close that was not announced by an end of sending is the break: connection_is_cut.
  */
 #ifndef AGENT_CONNECTION_H
 #define AGENT_CONNECTION_H
@@ -27,6 +30,7 @@
 
 #define LINGER_MS 2000       /* for a client to read its last answer while it still sends */
 #define DIAL_ATTEMPT_MS 1000 /* one address; vsock has 250 ms of its own, in the kernel */
+#define HANDSHAKE_MS 5000    /* of TLS, as long as a broker waits for it */
 #define DIAL_BACKOFF_MS 50   /* pause after all addresses failed, doubled each time */
 #define DIAL_BACKOFF_MAX_MS 400
 #define HALF_OPEN_QUIET_MS                                                                         \
@@ -41,6 +45,8 @@ enum connection_state {
     CONNECTION_DEMANDING, /* way in: accepted, its secret is being read, 5 s; nothing is dialled */
     CONNECTION_DIALLING, /* target.fd is connecting, or -1 in a pause between rounds; the client is not
                            * read, only watched for leaving */
+    CONNECTION_SECURING, /* target.fd is connected and TLS shakes hands, `tls` is set; the client as above.
+                          * Left for JOINED once the pinned key is proved, else for the next address */
     CONNECTION_JOINED,    /* bytes pass both ways */
     CONNECTION_LINGERING, /* the target is closed; flows[SIDE_TARGET] holds the last bytes for the
                            * client, whose own are read and thrown away, since closing a socket with
@@ -61,6 +67,7 @@ static inline enum connection_side other_side(enum connection_side which)
 /* What the roles have in common and where they differ. */
 struct role_rules {
     bool demands;          /* the way in: a client shows the secret before anything is dialled */
+    bool to_pair;          /* the target is the other agent of a pair */
     bool carries_requests; /* the client's end of sending means that it left; canned answers */
     int32_t dial_window;   /* for how many ms after a client came its target is dialled again and
                             * again; 0: one round */
@@ -77,6 +84,7 @@ struct side {
     bool refuses;   /* it takes no more bytes: what is for it is thrown away */
     bool gone;      /* ended and takes nothing: the peer closed whole */
     bool told;      /* the other side's end was passed on to it */
+    bool unsent;    /* a record of TLS waits for room in the socket */
 };
 
 struct connection {
@@ -85,16 +93,19 @@ struct connection {
     uint8_t forward;      /* row of the table of forwards */
     enum relay_role role; /* copies of that row's */
     bool half_close;
-    bool reset; /* the sweep breaks both sides off instead of closing them */
+    bool behind_agent; /* the client is the other agent of the pair */
+    bool reset;        /* the sweep breaks both sides off instead of closing them */
     struct side sides[2];
     struct flow flows[2];
-    uint64_t serial;    /* orders connections by age */
-    int64_t deadline;   /* what happens then depends on the state; NEVER: nothing */
-    int64_t moved;      /* JOINED: when the last byte moved */
-    int64_t dial_until; /* DIALLING: when to give up */
-    uint32_t dial_left; /* addresses not yet tried in this round */
+    struct tls_link *tls; /* of the target; NULL for plain */
+    uint64_t serial;      /* orders connections by age */
+    int64_t deadline;     /* what happens then depends on the state; NEVER: nothing */
+    int64_t moved;        /* JOINED: when the last byte moved */
+    int64_t dial_until;   /* DIALLING: when to give up */
+    uint32_t dial_left;   /* addresses not yet tried in this round */
     uint32_t dial_index;
     int32_t dial_backoff; /* ms */
+    int dial_error;       /* errno that says most of this round's failures */
     uint8_t demand_length;
     char demand[PREFACE_WAY_IN_LENGTH];
 };
@@ -123,6 +134,14 @@ enum connection_verdict connection_judge(const struct connection *connection);
 /* For how many milliseconds without a byte a joined connection may go on; NEVER while both sides live. */
 int64_t connection_end_limit(const struct connection *connection);
 
+/* Whether an end that was just read, with `gone` and `told` set, is a break on the Unix socket between
+ * two agents. When our own sending has ended there, a whole close cannot be told apart from it. */
+bool connection_is_cut(const struct connection *connection, enum connection_side which);
+
+/* For how many milliseconds a client may read its last answer. The other agent closes by itself when its
+ * own client, however slow, has read all; to close earlier would look like a break. */
+int64_t connection_linger_limit(const struct connection *connection);
+
 struct relay;
 
 /* Starts the life of an accepted socket in a free slot. */
@@ -144,6 +163,9 @@ void connection_rearm(struct relay *relay, struct connection *connection);
 
 /* The target accepted: says what is to be said first and joins the two sides. */
 void connection_join(struct relay *relay, struct connection *connection);
+
+/* Closes the target's socket and forgets all about it. */
+void connection_drop_target(struct connection *connection);
 
 /* Ends with the canned 502; `reason` is a word to the user, without characters that JSON escapes. */
 void connection_apologise(struct relay *relay, struct connection *connection, const char *reason);

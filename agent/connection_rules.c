@@ -4,11 +4,13 @@
 
 #include "agent/connection.h"
 #include "common/cleanup.h"
+#include "common/tls_profile.h"
 
 const char *const connection_state_names[] = {
-    [CONNECTION_FREE] = "free",           [CONNECTION_DEMANDING] = "demanding",
-    [CONNECTION_DIALLING] = "dialling",   [CONNECTION_JOINED] = "joined",
-    [CONNECTION_LINGERING] = "lingering", [CONNECTION_CLOSING] = "closing",
+    [CONNECTION_FREE] = "free",         [CONNECTION_DEMANDING] = "demanding",
+    [CONNECTION_DIALLING] = "dialling", [CONNECTION_SECURING] = "securing",
+    [CONNECTION_JOINED] = "joined",     [CONNECTION_LINGERING] = "lingering",
+    [CONNECTION_CLOSING] = "closing",
 };
 static_assert(ARRAY_LENGTH(connection_state_names) == CONNECTION_STATE_COUNT, "a name for each");
 
@@ -26,19 +28,27 @@ static_assert(ARRAY_LENGTH(connection_verdict_names) == VERDICT_COUNT, "a name f
 const struct role_rules role_rules[] = {
     [RELAY_TO_BROKER] = {.carries_requests = true, .dial_window = 2000},
     [RELAY_TO_SERVER] = {.demands = true},
-    [RELAY_TO_AGENT] = {.demands = true, .dial_window = 2000},
-    [RELAY_TO_RELAY] = {.carries_requests = true, .dial_window = 2000},
+    [RELAY_TO_AGENT] = {.demands = true, .to_pair = true, .dial_window = 2000},
+    [RELAY_TO_RELAY] = {.carries_requests = true, .to_pair = true, .dial_window = 2000},
 };
 static_assert(ARRAY_LENGTH(role_rules) == RELAY_ROLE_COUNT, "rules for each role");
+
+/* Through TLS only a whole record can be received. */
+static bool has_room_from(const struct connection *connection, enum connection_side which)
+{
+    const struct flow *flow = &connection->flows[which];
+    bool secure = which == SIDE_TARGET && connection->tls != NULL;
+    return secure ? flow_has_room_for(flow, TLS_RECORD_MAX) : flow_has_room(flow);
+}
 
 static uint32_t interest_joined(const struct connection *connection, enum connection_side which)
 {
     const struct side *side = &connection->sides[which];
     const struct side *other = &connection->sides[other_side(which)];
     uint32_t interest = 0;
-    if (!side->ended && (flow_has_room(&connection->flows[which]) || other->refuses))
+    if (!side->ended && (has_room_from(connection, which) || other->refuses))
         interest |= EPOLLIN;
-    if (connection->flows[other_side(which)].length > 0 && !side->refuses)
+    if ((connection->flows[other_side(which)].length > 0 || side->unsent) && !side->refuses)
         interest |= EPOLLOUT;
     if (!side->leaving && !side->ended)
         interest |= EPOLLRDHUP;
@@ -61,6 +71,10 @@ uint32_t connection_interest(const struct connection *connection, enum connectio
     case CONNECTION_DIALLING:
         if (which == SIDE_TARGET)
             return EPOLLOUT;
+        return side->leaving ? 0 : EPOLLRDHUP;
+    case CONNECTION_SECURING:
+        if (which == SIDE_TARGET)
+            return EPOLLIN | (side->unsent ? EPOLLOUT : 0);
         return side->leaving ? 0 : EPOLLRDHUP;
     case CONNECTION_JOINED:
         return interest_joined(connection, which);
@@ -119,6 +133,18 @@ enum connection_verdict connection_judge(const struct connection *connection)
 {
     return role_rules[connection->role].carries_requests ? judge_request(connection)
                                                          : judge_both_ways(connection);
+}
+
+bool connection_is_cut(const struct connection *connection, enum connection_side which)
+{
+    const struct side *side = &connection->sides[which];
+    return which == SIDE_TARGET && role_rules[connection->role].to_pair && side->gone &&
+           !side->told;
+}
+
+int64_t connection_linger_limit(const struct connection *connection)
+{
+    return connection->behind_agent ? HALF_OPEN_STALLED_MS : LINGER_MS;
 }
 
 /* Where an end is not passed on, a server's end is nearly always a whole close (TCP cannot tell), and

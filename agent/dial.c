@@ -8,20 +8,40 @@
 #include <sys/socket.h>
 
 #include "agent/relay.h"
-#include "common/cleanup.h"
+#include "agent/tls.h"
+#include "common/tls_link.h"
 
-static void give_up(struct relay *relay, struct connection *connection, int error)
+/* What a client reads in its 502. */
+static const char *reason_of(int error)
+{
+    switch (error) {
+    case EKEYREJECTED:
+        return "what answers there has another key than the pinned one";
+    case EPROTO:
+        return "what answers there does not speak its TLS";
+    }
+    return strerror(error);
+}
+
+/* A wrong key says more than an address where nobody answers. */
+static void remember(struct connection *connection, int error)
+{
+    if (connection->dial_error != EKEYREJECTED)
+        connection->dial_error = error;
+}
+
+static void give_up(struct relay *relay, struct connection *connection)
 {
     if (role_rules[connection->role].carries_requests)
-        connection_apologise(relay, connection, strerror(error));
+        connection_apologise(relay, connection, reason_of(connection->dial_error));
     else
         connection_close(relay, connection);
 }
 
-static void pause_or_give_up(struct relay *relay, struct connection *connection, int error)
+static void pause_or_give_up(struct relay *relay, struct connection *connection)
 {
     if (relay->now + connection->dial_backoff > connection->dial_until) {
-        give_up(relay, connection, error);
+        give_up(relay, connection);
         return;
     }
     connection_enter(relay, connection, CONNECTION_DIALLING, relay->now + connection->dial_backoff);
@@ -30,29 +50,37 @@ static void pause_or_give_up(struct relay *relay, struct connection *connection,
         connection->dial_backoff = DIAL_BACKOFF_MAX_MS;
 }
 
-/* Starts the next attempt of this round; a socket that cannot even start counts as a failed one. */
-static void try_next(struct relay *relay, struct connection *connection, int error)
+static const struct endpoint *address_of(const struct relay *relay,
+                                         const struct connection *connection)
 {
-    struct side *target = &connection->sides[SIDE_TARGET];
     const struct relay_forward *forward = &relay->config.forwards[connection->forward];
-    fd_close(&target->fd);
-    target->armed = 0;
+    return &forward->dials[connection->dial_index % forward->dial_count];
+}
+
+/* Starts the next attempt of this round; a socket that cannot even start counts as a failed one. */
+static void try_next(struct relay *relay, struct connection *connection)
+{
+    connection_drop_target(connection);
     while (connection->dial_left > 0) {
         connection->dial_left--;
         connection->dial_index++;
-        const struct endpoint *address =
-            &forward->dials[connection->dial_index % forward->dial_count];
-        int fd = endpoint_dial(address);
+        int fd = endpoint_dial_by(address_of(relay, connection), relay->config.route_fd);
         if (fd >= 0) {
             int on = 1; /* small pieces of a stream must not wait; no meaning but for TCP */
             setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-            target->fd = fd;
+            connection->sides[SIDE_TARGET].fd = fd;
             connection_enter(relay, connection, CONNECTION_DIALLING, relay->now + DIAL_ATTEMPT_MS);
             return;
         }
-        error = -fd;
+        remember(connection, -fd);
     }
-    pause_or_give_up(relay, connection, error);
+    pause_or_give_up(relay, connection);
+}
+
+static void attempt_failed(struct relay *relay, struct connection *connection, int error)
+{
+    remember(connection, error);
+    try_next(relay, connection);
 }
 
 static void start_round(struct relay *relay, struct connection *connection)
@@ -60,7 +88,8 @@ static void start_round(struct relay *relay, struct connection *connection)
     connection->dial_left = relay->config.forwards[connection->forward].dial_count;
     connection->dial_index =
         relay->preferred[connection->forward] - 1; /* unsigned: wraps both ways */
-    try_next(relay, connection, ETIMEDOUT);
+    connection->dial_error = ETIMEDOUT;
+    try_next(relay, connection);
 }
 
 void dial_begin(struct relay *relay, struct connection *connection)
@@ -70,18 +99,49 @@ void dial_begin(struct relay *relay, struct connection *connection)
     start_round(relay, connection);
 }
 
+static void target_reached(struct relay *relay, struct connection *connection)
+{
+    relay->preferred[connection->forward] = connection->dial_index;
+    connection_join(relay, connection);
+}
+
+static void shake_hands(struct relay *relay, struct connection *connection)
+{
+    struct side *target = &connection->sides[SIDE_TARGET];
+    int result = tls_link_handshake(connection->tls, target->fd);
+    target->unsent = tls_link_unsent(connection->tls);
+    if (result < 0)
+        attempt_failed(relay, connection, -result);
+    else if (result > 0)
+        target_reached(relay, connection);
+}
+
+static void connected(struct relay *relay, struct connection *connection)
+{
+    const struct relay_forward *forward = &relay->config.forwards[connection->forward];
+    if (!tls_is_wanted(forward, address_of(relay, connection))) {
+        target_reached(relay, connection);
+        return;
+    }
+    tls_begin(connection, forward);
+    connection_enter(relay, connection, CONNECTION_SECURING, relay->now + HANDSHAKE_MS);
+    shake_hands(relay, connection);
+}
+
 void dial_event(struct relay *relay, struct connection *connection)
 {
     int error = 0;
     socklen_t length = sizeof(error);
-    if (getsockopt(connection->sides[SIDE_TARGET].fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
-        error = errno;
-    if (error != 0) {
-        try_next(relay, connection, error);
+    if (connection->state == CONNECTION_SECURING) {
+        shake_hands(relay, connection);
         return;
     }
-    relay->preferred[connection->forward] = connection->dial_index;
-    connection_join(relay, connection);
+    if (getsockopt(connection->sides[SIDE_TARGET].fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
+        error = errno;
+    if (error != 0)
+        attempt_failed(relay, connection, error);
+    else
+        connected(relay, connection);
 }
 
 void dial_expired(struct relay *relay, struct connection *connection)
@@ -89,5 +149,5 @@ void dial_expired(struct relay *relay, struct connection *connection)
     if (connection->sides[SIDE_TARGET].fd < 0)
         start_round(relay, connection);
     else
-        try_next(relay, connection, ETIMEDOUT);
+        attempt_failed(relay, connection, ETIMEDOUT);
 }

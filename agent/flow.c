@@ -32,8 +32,12 @@ int flow_has_room(const struct flow *flow)
     return flow->length < FLOW_SIZE;
 }
 
-/* The free room that follows the last byte without a wrap. */
-static uint8_t *free_room(const struct flow *flow, size_t *length)
+int flow_has_room_for(const struct flow *flow, size_t length)
+{
+    return length <= FLOW_SIZE - flow->length;
+}
+
+uint8_t *flow_room(const struct flow *flow, size_t *length)
 {
     uint32_t end = flow->start + flow->length;
     if (end >= FLOW_SIZE) {
@@ -45,7 +49,7 @@ static uint8_t *free_room(const struct flow *flow, size_t *length)
     return flow->bytes + end;
 }
 
-static void grow(struct flow *flow, const uint8_t *where, size_t length)
+void flow_grow(struct flow *flow, const uint8_t *where, size_t length)
 {
     uint32_t end = (uint32_t)(where - flow->bytes + (ptrdiff_t)length);
     if (end > flow->touched)
@@ -60,11 +64,11 @@ int flow_put(struct flow *flow, const void *data, size_t length)
     const uint8_t *next = data;
     while (length > 0) {
         size_t piece;
-        uint8_t *room = free_room(flow, &piece);
+        uint8_t *room = flow_room(flow, &piece);
         if (piece > length)
             piece = length;
         memcpy(room, next, piece);
-        grow(flow, room, piece);
+        flow_grow(flow, room, piece);
         next += piece;
         length -= piece;
     }
@@ -74,19 +78,19 @@ int flow_put(struct flow *flow, const void *data, size_t length)
 ssize_t flow_receive(struct flow *flow, int fd)
 {
     size_t room_length;
-    uint8_t *room = free_room(flow, &room_length);
+    uint8_t *room = flow_room(flow, &room_length);
     ssize_t received;
     do {
         received = recv(fd, room, room_length, MSG_DONTWAIT);
     } while (received < 0 && errno == EINTR);
     if (received < 0)
         return -errno;
-    grow(flow, room, (size_t)received);
+    flow_grow(flow, room, (size_t)received);
     flow->received += (uint64_t)received;
     return received;
 }
 
-static void shrink(struct flow *flow, size_t length)
+void flow_shrink(struct flow *flow, size_t length)
 {
     flow->length -= (uint32_t)length;
     flow->start += (uint32_t)length;
@@ -96,23 +100,28 @@ static void shrink(struct flow *flow, size_t length)
         flow->start = 0;
 }
 
+const uint8_t *flow_front(const struct flow *flow, size_t *length)
+{
+    *length = FLOW_SIZE - flow->start < flow->length ? FLOW_SIZE - flow->start : flow->length;
+    return flow->bytes + flow->start;
+}
+
 ssize_t flow_transmit(struct flow *flow, int fd)
 {
     ssize_t total = 0;
     while (flow->length > 0) {
-        size_t piece = FLOW_SIZE - flow->start;
-        if (piece > flow->length)
-            piece = flow->length;
+        size_t piece;
+        const uint8_t *front = flow_front(flow, &piece);
         if (piece > FLOW_WRITE_MAX)
             piece = FLOW_WRITE_MAX;
-        ssize_t sent = send(fd, flow->bytes + flow->start, piece, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t sent = send(fd, front, piece, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0 && (errno == EAGAIN || total > 0))
             return total; /* an error after some bytes shows again at the next call */
         if (sent < 0)
             return -errno;
-        shrink(flow, (size_t)sent);
+        flow_shrink(flow, (size_t)sent);
         total += sent;
         if ((size_t)sent < piece)
             break;

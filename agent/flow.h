@@ -38,6 +38,16 @@ int flow_put(struct flow *flow, const void *data, size_t length);
 /* True while a byte more could be received. */
 int flow_has_room(const struct flow *flow);
 
+/* The same for so many. */
+int flow_has_room_for(const struct flow *flow, size_t length);
+
+/* The next free room, and the first pending bytes, up to the ring's end; then how much was written
+ * there, or is gone. */
+uint8_t *flow_room(const struct flow *flow, size_t *length);
+void flow_grow(struct flow *flow, const uint8_t *where, size_t length);
+const uint8_t *flow_front(const struct flow *flow, size_t *length);
+void flow_shrink(struct flow *flow, size_t length);
+
 /* One recv(2) into the free room. Bytes received; 0: the peer's sending ended; or a negative errno
  * (-EAGAIN: nothing there). There must be room. */
 ssize_t flow_receive(struct flow *flow, int fd);

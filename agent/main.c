@@ -17,6 +17,7 @@
 #include "agent/confine.h"
 #include "agent/relay.h"
 #include "common/io.h"
+#include "common/tls_profile.h"
 
 /* Two sockets a connection; listeners, the DNS stub, epoll and standard descriptors. */
 #define DESCRIPTORS_NEEDED (2 * BUFFERED_MAX + OVERFLOW_MAX + DNS_STREAMS_MAX + 32)
@@ -68,6 +69,11 @@ int main(void)
         return complain(EX_OSERR, &why);
     if (read_config(&config, &why) < 0)
         return complain(EX_CONFIG, &why);
+    int result = tls_profile_seed();
+    if (result < 0) {
+        failure_errno(&why, -result, "seed the generator");
+        return complain(EX_OSERR, &why);
+    }
     if (raise_descriptor_limit(&why) < 0 || relay_init(&relay, &config, STDIN_FILENO, &why) < 0)
         return complain(EX_OSERR, &why);
     secret_wipe(&config, sizeof(config));

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/config_check.h"
+#include "agent/tls.h"
 #include "common/cleanup.h"
 #include "common/io.h"
 
@@ -217,6 +218,7 @@ static void sweep(struct relay *relay)
     while (relay->marked != NO_SLOT) {
         struct connection *connection = &relay->connections[relay->marked];
         relay->marked = connection->next;
+        tls_finish(connection);
         for (unsigned which = 0; which < 2; which++) {
             side_close(&connection->sides[which], connection->reset);
             flow_reset(&connection->flows[which]);
@@ -255,6 +257,13 @@ int relay_run(struct relay *relay, struct failure *why)
     }
 }
 
+static bool is_unix(int fd)
+{
+    int domain = 0;
+    socklen_t length = sizeof(domain);
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX;
+}
+
 static int watch_listeners(struct relay *relay, struct failure *why)
 {
     for (unsigned i = 0; i < relay->config.forward_count; i++) {
@@ -267,6 +276,7 @@ static int watch_listeners(struct relay *relay, struct failure *why)
         if (armed == 0)
             return failure_errno(why, errno, "listener %d of forward %u", fd, i);
         relay->listeners[i].armed = true;
+        relay->listeners[i].is_unix = is_unix(fd);
     }
     return 0;
 }

@@ -47,6 +47,7 @@ enum reference_kind {
 
 struct listener {
     bool armed;
+    bool is_unix;   /* its clients are the other agent's */
     int64_t resume; /* not before; 0: no pause */
 };
 

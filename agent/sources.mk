@@ -10,4 +10,6 @@ AGENT_SRCS := \
     agent/dns.c \
     agent/dns_server.c \
     agent/flow.c \
-    agent/relay.c
+    agent/relay.c \
+    agent/tls.c \
+    agent/transfer.c

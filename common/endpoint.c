@@ -22,6 +22,21 @@ _Static_assert(sizeof(kind_prefixes) / sizeof(kind_prefixes[0]) == ENDPOINT_KIND
 
 _Static_assert(ENDPOINT_PATH_MAX == sizeof(((struct sockaddr_un *)0)->sun_path), "a path's limit");
 
+bool endpoint_is_tcp(const struct endpoint *endpoint)
+{
+    switch (endpoint->kind) {
+    case ENDPOINT_TCP4:
+    case ENDPOINT_TCP6:
+    case ENDPOINT_TCP_GATEWAY:
+        return true;
+    case ENDPOINT_VSOCK:
+    case ENDPOINT_UNIX:
+    case ENDPOINT_KIND_COUNT:
+        break;
+    }
+    return false;
+}
+
 /* A decimal number without sign or leading zero, at most `max`. Returns the text behind it or NULL. */
 static const char *parse_number(const char *text, uint32_t max, uint32_t *out)
 {

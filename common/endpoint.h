@@ -34,6 +34,9 @@ struct endpoint {
     char path[ENDPOINT_PATH_MAX]; /* ENDPOINT_UNIX, NUL-terminated */
 };
 
+/* Whether it is reached over TCP. */
+bool endpoint_is_tcp(const struct endpoint *endpoint);
+
 /* Parses an endpoint to dial. 0 or -EINVAL with a reason that quotes the text. */
 int endpoint_parse_dial(struct endpoint *out, const char *text, struct failure *why);
 

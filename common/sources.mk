@@ -13,6 +13,9 @@ COMMON_SRCS := \
     common/line_buffer.c \
     common/preface.c \
     common/secret.c \
+    common/tls_link.c \
+    common/tls_pin.c \
+    common/tls_profile.c \
     common/utf8.c
 
 # Guest programs only: what archives built for glibc expect of it and musl lacks, and a formatter that is smaller

@@ -121,9 +121,12 @@ def start_with(record):
 
 
 @pytest.mark.parametrize("forward,reason", [
-    ({"role": "broker", "dial": ["tcp:127.0.0.1:1"], "secret": TOKEN}, "needs TLS"),
-    ({"role": "broker", "dial": ["tcp:gateway:1"], "secret": TOKEN}, "gateway"),
-    ({"role": "broker", "dial": ["vsock:2:1"], "secret": TOKEN, "pin": "ab" * 32}, "pinned key"),
+    ({"role": "broker", "dial": ["tcp:127.0.0.1:1"], "secret": TOKEN}, "without a pinned key"),
+    ({"role": "broker", "dial": ["vsock:2:1", "tcp:[::1]:1"], "secret": TOKEN}, "without a pinned key"),
+    ({"role": "broker", "dial": ["tcp:127.0.0.1:1"], "secret": TOKEN, "pin": "AB" * 32}, "hex"),
+    ({"role": "broker", "dial": ["tcp:gateway:1"], "secret": TOKEN, "pin": "ab" * 32}, "no table of routes"),
+    ({"role": "broker", "dial": ["vsock:2:1"], "secret": TOKEN, "pin": "ab" * 32}, "nothing would check it"),
+    ({"role": "agent", "dial": ["tcp:127.0.0.1:1"], "secret": SECRET}, "behind a Unix socket"),
     ({"role": "server", "dial": ["tcp:127.0.0.1:1"]}, "without a secret"),
     ({"role": "server", "dial": ["tcp:127.0.0.1:1"], "secret": "short"}, "hex"),
     ({"role": "agent", "dial": ["unix:/x"]}, "without a secret"),

@@ -36,6 +36,7 @@ static void interest_by_state(void **state)
         {CONNECTION_CLOSING, 0, 0},
         {CONNECTION_DEMANDING, EPOLLIN, EPOLLIN},
         {CONNECTION_DIALLING, EPOLLRDHUP, EPOLLOUT},
+        {CONNECTION_SECURING, EPOLLRDHUP, EPOLLIN},
         {CONNECTION_JOINED, EPOLLIN | EPOLLRDHUP, EPOLLIN | EPOLLRDHUP},
         {CONNECTION_LINGERING, EPOLLIN, EPOLLIN},
     };
@@ -68,6 +69,54 @@ static void interest_follows_the_rings(void **state)
     assert_int_equal(connection_interest(&connection, SIDE_CLIENT), EPOLLHUP);
     connection.sides[SIDE_CLIENT].gone = true;
     assert_int_equal(connection_interest(&connection, SIDE_CLIENT), 0);
+}
+
+static void interest_follows_the_records_of_tls(void **state)
+{
+    (void)state;
+    struct tls_link *some_link = (struct tls_link *)16; /* only whether there is one matters */
+    struct connection connection = joined(RELAY_TO_BROKER, false);
+    connection.tls = some_link;
+    connection.sides[SIDE_TARGET].unsent = true;
+    assert_int_equal(connection_interest(&connection, SIDE_TARGET),
+                     EPOLLIN | EPOLLOUT | EPOLLRDHUP);
+    connection.sides[SIDE_TARGET].unsent = false;
+    connection.flows[SIDE_TARGET].length = FLOW_SIZE - 16384;
+    assert_int_equal(connection_interest(&connection, SIDE_TARGET), EPOLLIN | EPOLLRDHUP);
+    connection.flows[SIDE_TARGET].length++; /* no room for a whole record */
+    assert_int_equal(connection_interest(&connection, SIDE_TARGET), EPOLLRDHUP);
+    assert_int_equal(connection_interest(&connection, SIDE_CLIENT),
+                     EPOLLIN | EPOLLOUT | EPOLLRDHUP);
+    connection.state = CONNECTION_SECURING;
+    connection.sides[SIDE_TARGET].unsent = true;
+    assert_int_equal(connection_interest(&connection, SIDE_TARGET), EPOLLIN | EPOLLOUT);
+}
+
+static void a_whole_close_between_two_agents_is_a_break(void **state)
+{
+    (void)state;
+    struct connection connection = joined(RELAY_TO_AGENT, true);
+    struct side *target = &connection.sides[SIDE_TARGET];
+    assert_false(connection_is_cut(&connection, SIDE_TARGET)); /* only its sending ended */
+    target->gone = true;
+    assert_true(connection_is_cut(&connection, SIDE_TARGET));
+    assert_false(connection_is_cut(&connection, SIDE_CLIENT));
+    target->told = true; /* then our own end looks the same */
+    assert_false(connection_is_cut(&connection, SIDE_TARGET));
+    connection = joined(RELAY_TO_RELAY, false);
+    connection.sides[SIDE_TARGET].gone = true;
+    assert_true(connection_is_cut(&connection, SIDE_TARGET));
+    connection.role = RELAY_TO_BROKER; /* a broker over vsock closes whole as well */
+    assert_false(connection_is_cut(&connection, SIDE_TARGET));
+}
+
+static void the_other_agent_may_linger(void **state)
+{
+    (void)state;
+    struct connection connection = joined(RELAY_TO_BROKER, false);
+    assert_int_equal(connection_linger_limit(&connection), LINGER_MS);
+    connection.behind_agent = true;
+    assert_int_equal(connection_linger_limit(&connection), HALF_OPEN_STALLED_MS);
 }
 
 static void a_client_that_left_while_dialling_is_watched_no_more(void **state)
@@ -178,6 +227,9 @@ int main(void)
         cmocka_unit_test(names_are_all_there),
         cmocka_unit_test(interest_by_state),
         cmocka_unit_test(interest_follows_the_rings),
+        cmocka_unit_test(interest_follows_the_records_of_tls),
+        cmocka_unit_test(a_whole_close_between_two_agents_is_a_break),
+        cmocka_unit_test(the_other_agent_may_linger),
         cmocka_unit_test(a_client_that_left_while_dialling_is_watched_no_more),
         cmocka_unit_test(verdicts),
         cmocka_unit_test(limits_of_half_open_connections),

@@ -1,0 +1,58 @@
+/* The slots of tls.h. Nothing is sent or received here: common/tls_link.h does that. */
+#include "agent/tls.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/encoding.h"
+#include "common/secret.h"
+#include "common/tls_link.h"
+#include "common/tls_pin.h"
+
+#define PAGE 4096
+
+struct tls_slot {
+    br_ssl_client_context client;
+    struct tls_pin_check check;
+    struct tls_link link;
+    uint8_t input[BR_SSL_BUFSIZE_INPUT] __attribute__((aligned(PAGE)));
+    uint8_t output[BR_SSL_BUFSIZE_OUTPUT] __attribute__((aligned(PAGE)));
+} __attribute__((aligned(PAGE)));
+
+/* Only connections that carry requests have one: those of the way in and of overflow never dial a broker. */
+static struct tls_slot slots[RELAY_CONNECTIONS_MAX];
+
+bool tls_is_wanted(const struct relay_forward *forward, const struct endpoint *address)
+{
+    return forward->pin[0] != '\0' && endpoint_is_tcp(address);
+}
+
+void tls_begin(struct connection *connection, const struct relay_forward *forward)
+{
+    struct tls_slot *slot = &slots[connection->index];
+    br_ssl_engine_context *engine = &slot->client.eng;
+    uint8_t pin[TLS_PIN_BYTES] = {0};
+    (void)hex_decode(pin, sizeof(pin), forward->pin, SECRET_HEX_LENGTH); /* config_check saw it */
+    tls_pin_check_start(&slot->check, pin);
+    br_ssl_client_zero(&slot->client);
+    tls_profile_apply(engine);
+    br_ssl_engine_set_x509(engine, &slot->check.vtable);
+    br_ssl_engine_set_buffers_bidi(engine, slot->input, sizeof(slot->input), slot->output,
+                                   sizeof(slot->output));
+    br_ssl_client_reset(&slot->client, NULL, 0); /* a failure shows in the handshake */
+    tls_link_start(&slot->link, engine);
+    connection->tls = &slot->link;
+}
+
+void tls_finish(struct connection *connection)
+{
+    if (connection->tls == NULL)
+        return;
+    struct tls_slot *slot = &slots[connection->index];
+    connection->tls = NULL;
+    secret_wipe(slot, offsetof(struct tls_slot, input));
+    /* Where it fails (memory that is locked) the pages simply stay. */
+    madvise(slot, sizeof(*slot), MADV_DONTNEED);
+}
