@@ -126,6 +126,10 @@ static void write_request(struct access_log *log, const struct log_record *recor
     json_write_ms(&writer, now - record->started);
     if (record->proxy[0] != '\0')
         json_member_string(&writer, "proxy", record->proxy);
+    if (record->rewrite != NULL) {
+        json_member_string(&writer, "rewrite", record->rewrite);
+        json_member_int(&writer, "links", (int64_t)record->links);
+    }
     if (record->error != NULL)
         json_member_string(&writer, "error", record->error);
     json_member_string(&writer, "end", request_end_names[record->end]);

@@ -44,7 +44,10 @@ struct log_record {
     uint64_t bytes_in, bytes_out;           /* content from and to the client */
     char proxy
         [PROXY_LABEL_MAX]; /* "" when no upstream was asked; direct, pac-unavailable, a proxy */
-    const char *error;     /* type of the broker's own answer, or NULL */
+    const char
+        *rewrite; /* format whose links were rewritten, "encoded" when they could not be, or NULL */
+    uint64_t links;    /* so many */
+    const char *error; /* type of the broker's own answer, or NULL */
     enum request_end end;
 };
 

@@ -16,8 +16,12 @@ int exchange_open_table(struct broker *broker, struct failure *why)
     broker->exchanges = calloc(count, sizeof(*broker->exchanges));
     if (broker->exchanges == NULL)
         return failure_set(why, ENOMEM, "reserve %u exchanges", count);
+    struct rewrite *rewriters = calloc(count, sizeof(*rewriters)); /* used as far as touched */
+    if (rewriters == NULL)
+        return failure_set(why, ENOMEM, "reserve %u exchanges", count);
     for (unsigned i = count; i-- > 0;) {
         struct exchange *exchange = &broker->exchanges[i];
+        exchange->rewriter = &rewriters[i];
         exchange->easy = curl_easy_init();
         if (exchange->easy == NULL)
             return failure_set(why, ENOMEM, "reserve %u exchanges", count);
@@ -31,6 +35,7 @@ void exchange_close_table(struct broker *broker)
 {
     for (unsigned i = 0; i < broker->options.max_requests; i++)
         curl_easy_cleanup(broker->exchanges[i].easy);
+    free(broker->exchanges[0].rewriter);
     free(broker->exchanges);
 }
 
@@ -40,7 +45,11 @@ static void release(struct exchange *exchange)
     exchange->connection->exchange = NULL;
     exchange_drop_request(exchange);
     buffer_give_back(&exchange->lines, &broker->buffers);
-    *exchange = (struct exchange){.easy = exchange->easy, .next = broker->unused_exchanges};
+    *exchange = (struct exchange){
+        .easy = exchange->easy,
+        .rewriter = exchange->rewriter,
+        .next = broker->unused_exchanges,
+    };
     broker->unused_exchanges = exchange;
 }
 
@@ -175,7 +184,7 @@ static void explain(struct refusal *refusal, const struct exchange *exchange, CU
     refusal->message = refusal->text;
 }
 
-/* The broker's answer for what a callback found. EXCHANGE_STALE: only if asking anew could not be. */
+/* The broker's answer for what a callback found. EXCHANGE_STALE and _PART: only if asking anew could not be. */
 static const struct {
     enum broker_error error;
     const char *message;
@@ -186,6 +195,7 @@ static const struct {
     [EXCHANGE_HEAD_TOO_LARGE] = {BROKER_ERROR_UPSTREAM_BROKEN,
                                  "the head of the upstream's answer is too large"},
     [EXCHANGE_STALE] = {BROKER_ERROR_INTERNAL, NULL},
+    [EXCHANGE_PART] = {BROKER_ERROR_INTERNAL, NULL},
     [EXCHANGE_NOT_SENT_TWICE] = {BROKER_ERROR_UPSTREAM_BROKEN,
                                  "the upstream closed the connection before it answered; the "
                                  "request is not sent again, since it may have had its effect"},
@@ -210,6 +220,8 @@ static void complete(struct exchange *exchange)
 {
     struct connection *connection = exchange->connection;
     bool next = !exchange->closes && exchange_body_is_done(exchange);
+    if (exchange->rewriting)
+        exchange_rewrite_finish(exchange);
     if (exchange->framing == RESPONSE_CHUNKED) {
         buffer_take(&connection->out, &connection->broker->buffers);
         buffer_append(&connection->out, CHUNK_LAST, sizeof(CHUNK_LAST) - 1);
@@ -252,6 +264,8 @@ static bool ask_again(struct exchange *exchange)
 static void end(struct exchange *exchange, CURLcode result)
 {
     if (exchange->fault == EXCHANGE_STALE && ask_again(exchange))
+        return;
+    if (exchange->fault == EXCHANGE_PART && exchange_rewrite_ask_whole(exchange))
         return;
     if (exchange_try_next(exchange, result))
         return;

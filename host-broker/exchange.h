@@ -23,6 +23,8 @@
 #include "host-broker/body_decoder.h"
 #include "host-broker/connection.h"
 #include "host-broker/response_head.h"
+#include "host-broker/rewrite.h"
+#include "host-broker/rewrite_etag.h"
 #include "host-broker/route.h"
 
 #define EXCHANGE_CURL_BUFFER (32 * 1024L) /* libcurl's own, downwards */
@@ -37,6 +39,7 @@ enum exchange_fault {
     EXCHANGE_BAD_HEAD,       /* the upstream's head is no HTTP */
     EXCHANGE_HEAD_TOO_LARGE, /* the upstream's head exceeds a block */
     EXCHANGE_STALE, /* a kept connection was seen to be dead before anything was sent on it */
+    EXCHANGE_PART,  /* a part came of a document that is rewritten: it is asked for whole */
     EXCHANGE_NOT_SENT_TWICE, /* a kept connection died; the request may have had its effect */
     EXCHANGE_FAULT_COUNT
 };
@@ -90,6 +93,15 @@ struct exchange {
     uint64_t left; /* RESPONSE_LENGTH: content still to come */
     bool closes;   /* the head said Connection: close */
     bool download_paused;
+
+    /* links in the answer (exchange_rewrite.c) */
+    struct rewrite *rewriter; /* made once for each place */
+    uint32_t candidates;      /* rows of the table of routes that the request may come under */
+    bool revalidates;         /* the guest holds a document of ours: so does a 304 */
+    bool stale;               /* the guest's copy was made under other rules */
+    bool asked_whole;         /* Range was taken out of the request */
+    bool rewriting;           /* content goes through the rewriter */
+    size_t taken;             /* of the content that libcurl will deliver again */
 };
 
 /* Makes the table's handles. 0 or a negative errno. */
@@ -141,6 +153,43 @@ void exchange_drop_request(struct exchange *exchange);
 /* libcurl's callbacks; `user` is the exchange. */
 size_t exchange_on_header(char *line, size_t size, size_t count, void *user);
 size_t exchange_on_content(char *content, size_t size, size_t count, void *user);
+
+/* Finds out whether the answer may be one that is rewritten (exchange_rewrite.c). */
+void exchange_rewrite_prepare(struct exchange *exchange, const struct route *route,
+                              const struct request_head *head);
+
+/* A field of such a request on its way to the upstream: false when it does not pass; its value may be
+ * changed (into static memory). */
+bool exchange_rewrite_request_field(const struct exchange *exchange, struct field *field);
+
+/* How the answer's head is to be treated. */
+enum exchange_treatment {
+    EXCHANGE_AS_IT_IS,
+    EXCHANGE_REWRITTEN, /* content or, for HEAD and 304, what is said about it */
+    EXCHANGE_ASK_WHOLE, /* a part of what is rewritten: no answer yet */
+};
+
+enum exchange_treatment exchange_rewrite_treat(struct exchange *exchange, struct slice content_type,
+                                               bool encoded);
+
+/* A field of a rewritten answer: as exchange_rewrite_request_field. */
+bool exchange_rewrite_response_field(const struct exchange *exchange, struct field *field);
+
+/* What libcurl's write callback does for such an answer. */
+size_t exchange_rewrite_content(struct exchange *exchange, const char *content, size_t length);
+bool exchange_rewrite_has_room(const struct exchange *exchange);
+
+/* The document is whole: writes what was held. */
+void exchange_rewrite_finish(struct exchange *exchange);
+
+/* The transfer has ended with EXCHANGE_PART: asks anew, without Range. */
+bool exchange_rewrite_ask_whole(struct exchange *exchange);
+
+/* What location.h and link_field.h resolve against. */
+struct location_context exchange_location_context(const struct exchange *exchange);
+
+/* Adds content to `out`, framed; there is room. */
+void exchange_pass_content(struct exchange *exchange, const char *content, size_t length);
 
 /* Room in `out` for one more piece of content from libcurl, its chunk's frame, and the last chunk. */
 bool exchange_has_room(struct exchange *exchange);

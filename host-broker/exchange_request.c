@@ -123,12 +123,15 @@ static int add_fields(struct exchange *exchange, const struct broker *broker,
     bool has_accept = false;
     int result = 0;
     for (size_t i = 0; i < head->field_count && result == 0; i++) {
-        const struct field *field = &head->fields[i];
-        if (!header_policy_request(exchange->kind, broker->options.gateway_header, head, field))
+        struct field field = head->fields[i];
+        if (!header_policy_request(exchange->kind, broker->options.gateway_header, head, &field) ||
+            !exchange_rewrite_request_field(exchange, &field))
             continue;
-        has_accept = has_accept || slice_equal_nocase(field->name, SLICE_LITERAL("Accept"));
-        result = add_field(exchange, field);
+        has_accept = has_accept || slice_equal_nocase(field.name, SLICE_LITERAL("Accept"));
+        result = add_field(exchange, &field);
     }
+    if (result == 0 && exchange->candidates != 0)
+        result = add_line(exchange, "Accept-Encoding: identity");
     if (result == 0 && exchange->kind == ROUTE_GATEWAY)
         result = add_credential(exchange, broker);
     if (result == 0)
@@ -247,6 +250,7 @@ int exchange_set_request(struct exchange *exchange, const struct route *route,
     int result = set_url(exchange, route);
     if (result == 0)
         result = set_method_and_body(exchange, head);
+    exchange_rewrite_prepare(exchange, route, head);
     if (result == 0)
         result = add_fields(exchange, broker, head);
     if (result == 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "host-broker/chunk_encoder.h"
+#include "host-broker/link_field.h"
 #include "host-broker/location.h"
 
 #define CONNECTION_LIST_MAX 1024
@@ -19,6 +20,8 @@ struct head_facts {
     char connection[CONNECTION_LIST_MAX]; /* values of all Connection fields */
     size_t connection_length;
     bool has_coding, has_length;
+    bool encoded; /* Content-Encoding is other than identity */
+    struct slice content_type;
     uint64_t length;
 };
 
@@ -59,6 +62,11 @@ static int note_field(struct head_facts *facts, const struct field *field)
         return add_connection(facts, field->value);
     if (slice_equal_nocase(field->name, SLICE_LITERAL("Transfer-Encoding")))
         facts->has_coding = true;
+    if (slice_equal_nocase(field->name, SLICE_LITERAL("Content-Type")))
+        facts->content_type = field->value;
+    if (slice_equal_nocase(field->name, SLICE_LITERAL("Content-Encoding")) &&
+        field->value.length > 0 && !slice_equal_nocase(field->value, SLICE_LITERAL("identity")))
+        facts->encoded = true;
     return 0;
 }
 
@@ -89,41 +97,67 @@ static int read_facts(const struct exchange *exchange, struct head_facts *facts)
     return 0;
 }
 
-static void write_location(struct exchange *exchange, struct response_head *head,
-                           const struct field *field)
+struct location_context exchange_location_context(const struct exchange *exchange)
 {
-    static char value[LOCATION_MAX];
     const struct broker *broker = exchange->connection->broker;
     char *url = NULL;
     curl_easy_getinfo(exchange->easy, CURLINFO_EFFECTIVE_URL, &url);
-    struct location_context context = {
+    return (struct location_context){
         .guest_url = broker->options.guest_url,
         .rules = &broker->rules,
         .rule = exchange->rule,
         .origin = exchange->origin,
         .path = slice_of(url + exchange->origin_length),
     };
+}
+
+static void write_location(struct exchange *exchange, struct response_head *head,
+                           const struct field *field)
+{
+    static char value[LOCATION_MAX];
+    struct location_context context = exchange_location_context(exchange);
     int length = location_rewrite(value, sizeof(value), field->value, &context);
     if (length >= 0) /* else too long: dropped */
         response_head_field(head, field->name,
                             length == 0 ? field->value : (struct slice){value, (size_t)length});
 }
 
+static void write_link(struct exchange *exchange, struct response_head *head,
+                       const struct field *field)
+{
+    static char value[BUFFER_BLOCK];
+    struct location_context context = exchange_location_context(exchange);
+    int length = link_field_rewrite(value, sizeof(value), field->value, &context);
+    response_head_field(head, field->name,
+                        length < 0 ? field->value : (struct slice){value, (size_t)length});
+}
+
+static void write_field(struct exchange *exchange, struct response_head *head,
+                        const struct field *field)
+{
+    if (slice_equal_nocase(field->name, SLICE_LITERAL("Location")))
+        write_location(exchange, head, field);
+    else if (slice_equal_nocase(field->name, SLICE_LITERAL("Link")))
+        write_link(exchange, head, field);
+    else
+        response_head_field(head, field->name, field->value);
+}
+
 static void write_fields(struct exchange *exchange, struct response_head *head,
-                         const struct head_facts *facts)
+                         const struct head_facts *facts, bool rewritten)
 {
     struct slice rest = {buffer_front(&exchange->lines), buffer_length(&exchange->lines)};
     struct slice connection = {facts->connection, facts->connection_length}, line;
     while (next_line(&rest, &line)) {
         struct field field;
         if (field_parse_line(line, &field) < 0 ||
-            !header_policy_response(exchange->kind, connection, &field))
+            !header_policy_response(exchange->kind, connection, &field) ||
+            (rewritten && !exchange_rewrite_response_field(exchange, &field)))
             continue;
-        if (slice_equal_nocase(field.name, SLICE_LITERAL("Location")))
-            write_location(exchange, head, &field);
-        else
-            response_head_field(head, field.name, field.value);
+        write_field(exchange, head, &field);
     }
+    if (rewritten) /* a copy may be made, but is asked about: rules may change */
+        response_head_lines(head, "Cache-Control: no-cache\r\n");
 }
 
 /* The upstream's head is complete: writes ours. */
@@ -136,18 +170,22 @@ static int pass_head(struct exchange *exchange)
     int result = read_facts(exchange, &facts);
     if (result < 0)
         return result;
+    enum exchange_treatment treatment =
+        exchange_rewrite_treat(exchange, facts.content_type, facts.encoded);
+    if (treatment == EXCHANGE_ASK_WHOLE)
+        return -EAGAIN;
     struct response_facts framing = {
         .head_request = exchange->head_request,
         .request_minor_version = exchange->minor_version,
         .status = exchange->status,
-        .length_known = facts.has_length && !facts.has_coding,
+        .length_known = facts.has_length && !facts.has_coding && treatment != EXCHANGE_REWRITTEN,
         .length = facts.length,
         .keep_alive = exchange->keep_alive && !broker_is_draining(connection->broker),
     };
     buffer_take(out, &connection->broker->buffers);
     buffer_compact(out);
     response_head_begin(&head, out->bytes + out->end, BUFFER_BLOCK - out->end, exchange->status);
-    write_fields(exchange, &head, &facts);
+    write_fields(exchange, &head, &facts, treatment == EXCHANGE_REWRITTEN);
     int length = response_head_finish(&head, &framing);
     if (length < 0)
         return -EMSGSIZE;
@@ -211,7 +249,9 @@ size_t exchange_on_header(char *line, size_t size, size_t count, void *user)
     int result = length == 0 ? 0 : take_line(exchange, line, length);
     if (result == 0)
         return length;
-    exchange->fault = result == -EMSGSIZE ? EXCHANGE_HEAD_TOO_LARGE : EXCHANGE_BAD_HEAD;
+    exchange->fault = result == -EMSGSIZE ? EXCHANGE_HEAD_TOO_LARGE
+                      : result == -EAGAIN ? EXCHANGE_PART
+                                          : EXCHANGE_BAD_HEAD;
     return CURL_WRITEFUNC_ERROR;
 }
 
@@ -219,6 +259,8 @@ bool exchange_has_room(struct exchange *exchange)
 {
     struct connection *connection = exchange->connection;
     buffer_take(&connection->out, &connection->broker->buffers);
+    if (exchange->rewriting)
+        return exchange_rewrite_has_room(exchange);
     return buffer_room(&connection->out) >= CONTENT_ROOM;
 }
 
@@ -230,11 +272,25 @@ static void append_chunk(struct buffer *out, const char *content, size_t length)
     buffer_append(out, CHUNK_TAIL, sizeof(CHUNK_TAIL) - 1);
 }
 
+void exchange_pass_content(struct exchange *exchange, const char *content, size_t length)
+{
+    struct connection *connection = exchange->connection;
+    if (exchange->framing == RESPONSE_LENGTH) {
+        length = exchange->left < length ? (size_t)exchange->left : length;
+        exchange->left -= length;
+    }
+    if (exchange->framing == RESPONSE_CHUNKED && length > 0)
+        append_chunk(&connection->out, content, length);
+    else
+        buffer_append(&connection->out, content, length);
+    connection->record.bytes_out += length;
+}
+
 size_t exchange_on_content(char *content, size_t size, size_t count, void *user)
 {
     struct exchange *exchange = user;
     struct connection *connection = exchange->connection;
-    size_t length = size * count, passed = length;
+    size_t length = size * count;
     if (length == 0 || exchange->phase != EXCHANGE_IN_BODY || exchange->framing == RESPONSE_EMPTY ||
         exchange->framing == RESPONSE_HEADERS)
         return length;
@@ -247,15 +303,10 @@ size_t exchange_on_content(char *content, size_t size, size_t count, void *user)
         connection_mark(connection);
         return CURL_WRITEFUNC_PAUSE;
     }
-    if (exchange->framing == RESPONSE_LENGTH) {
-        passed = exchange->left < length ? (size_t)exchange->left : length;
-        exchange->left -= passed;
-    }
-    if (exchange->framing == RESPONSE_CHUNKED)
-        append_chunk(&connection->out, content, passed);
+    if (exchange->rewriting)
+        length = exchange_rewrite_content(exchange, content, length);
     else
-        buffer_append(&connection->out, content, passed);
-    connection->record.bytes_out += passed;
+        exchange_pass_content(exchange, content, length);
     connection_active(connection);
     connection_mark(connection);
     return length;

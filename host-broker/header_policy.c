@@ -36,6 +36,14 @@ static const char *const response_framing_fields[] = {"content-length", NULL};
 
 static const char *const gateway_response_fields[] = {"set-cookie", "set-cookie2", NULL};
 
+/* Of the upstream's bytes: no longer true of a document whose links were rewritten. */
+static const char *const rewritten_response_fields[] = {
+    "accept-ranges", "content-digest",   "content-md5",
+    "digest",        "last-modified",    "repr-digest",
+    "etag",          "x-checksum*",      "x-amz-checksum*",
+    "x-goog-hash",   "content-encoding", NULL,
+};
+
 /* Some servers hand x-api-key and x_api_key to a program as the same variable. */
 static char fold(char byte)
 {
@@ -106,6 +114,11 @@ bool header_policy_response(enum route_kind kind, struct slice connection,
         is_listed(response_framing_fields, field->name) || is_named_by(connection, field->name))
         return false;
     return kind != ROUTE_GATEWAY || !is_listed(gateway_response_fields, field->name);
+}
+
+bool header_policy_rewritten(const struct field *field)
+{
+    return !is_listed(rewritten_response_fields, field->name);
 }
 
 bool header_policy_credential_name(struct slice name)

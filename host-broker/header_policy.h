@@ -31,6 +31,11 @@ bool header_policy_request(enum route_kind kind, struct slice credential_name,
 bool header_policy_response(enum route_kind kind, struct slice connection,
                             const struct field *field);
 
+/* True when the field is still true of an answer whose links were rewritten: not those that tell its
+ * length, parts, digest or date (by which a copy made under other rules would be taken for fresh). ETag is
+ * judged by rewrite_etag.h. */
+bool header_policy_rewritten(const struct field *field);
+
 /* True when the field may carry the gateway's credential (--gateway-auth header:NAME): a token that no
  * table reserves for framing or the connection. */
 bool header_policy_credential_name(struct slice name);

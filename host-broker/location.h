@@ -14,6 +14,7 @@
 #ifndef HOST_BROKER_LOCATION_H
 #define HOST_BROKER_LOCATION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "host-broker/rules.h"
@@ -28,18 +29,14 @@ struct location_context {
     const struct rule *rule;           /* the request's own, NULL for the gateway */
     const struct upstream_url *origin; /* where the request went */
     struct slice path;                 /* its path there, with query (target_join's result) */
+    bool declared_only;                /* what lies under no rule stays as it is */
 };
 
 /* Writes the value to pass on, with a NUL, and returns its length; 0 when it stays as it is (it is no
- * http or https reference, so nothing inside can follow it anyway); -ENOSPC or -EMSGSIZE when it is too
+ * http or https reference, so nothing inside can follow it anyway; with declared_only also when it lies
+ * under no rule); -ENOSPC or -EMSGSIZE when it is too
  * long: the field is then dropped. */
 int location_rewrite(char *out, size_t size, struct slice location,
                      const struct location_context *context);
-
-/* The rule under which an http or https URL lies, or NULL; *rest is then what follows the rule's prefix
- * in the URL's path (empty or with a leading slash). `url` has been normalised by the caller. */
-const struct rule *location_find_rule(const struct rules *rules, const struct rule *preferred,
-                                      const struct upstream_url *origin, struct slice path,
-                                      struct slice *rest);
 
 #endif

@@ -5,6 +5,7 @@ BROKER_PARSER_SRCS := \
 	host-broker/chunk_encoder.c \
 	host-broker/field.c \
 	host-broker/header_policy.c \
+	host-broker/link_field.c \
 	host-broker/location.c \
 	host-broker/no_proxy.c \
 	host-broker/options.c \
@@ -15,11 +16,19 @@ BROKER_PARSER_SRCS := \
 	host-broker/request_head.c \
 	host-broker/request_scan.c \
 	host-broker/response_head.c \
+	host-broker/rewrite.c \
+	host-broker/rewrite_etag.c \
+	host-broker/rewrite_html.c \
+	host-broker/rewrite_json.c \
+	host-broker/rewrite_link.c \
+	host-broker/rewrite_notation.c \
+	host-broker/rewrite_route.c \
 	host-broker/rules.c \
 	host-broker/rules_file.c \
 	host-broker/target.c \
 	host-broker/token_text.c \
-	host-broker/upstream_url.c
+	host-broker/upstream_url.c \
+	host-broker/url_reference.c
 BROKER_SRCS += $(BROKER_PARSER_SRCS)
 
 # The engine: event loop, connections, exchanges with upstreams, and what they stand on.
@@ -39,6 +48,7 @@ BROKER_SRCS += \
 	host-broker/exchange_proxy.c \
 	host-broker/exchange_request.c \
 	host-broker/exchange_response.c \
+	host-broker/exchange_rewrite.c \
 	host-broker/line_sink.c \
 	host-broker/listener_linux.c \
 	host-broker/pac_fetch.c \

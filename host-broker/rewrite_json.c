@@ -1,0 +1,313 @@
+/* Links in JSON documents: see rewrite_json.h. */
+#include "host-broker/rewrite_json.h"
+
+#include "host-broker/rewrite.h"
+
+#define ANY_KEY "*"
+#define ANY_ITEM "[]"
+
+enum { PATTERN_CARGO_DL = 0 }; /* what makes a config.json cargo's */
+
+/* Where download links stand, by the formats' own definitions. */
+static const struct pattern {
+    enum rewrite_format format;
+    unsigned count;
+    const char *steps[REWRITE_JSON_STEPS_MAX];
+} patterns[] = {
+    [PATTERN_CARGO_DL] = {REWRITE_CARGO, 1, {"dl"}},
+    {REWRITE_CARGO, 1, {"api"}},
+    {REWRITE_NPM, 4, {"versions", ANY_KEY, "dist", "tarball"}}, /* a package */
+    {REWRITE_NPM, 2, {"dist", "tarball"}},                      /* one version of it */
+    {REWRITE_PYPI_JSON, 3, {"files", ANY_ITEM, "url"}},
+    {REWRITE_GIT_LFS, 5, {"objects", ANY_ITEM, "actions", ANY_KEY, "href"}},
+};
+#define PATTERN_COUNT (sizeof(patterns) / sizeof(patterns[0]))
+
+void rewrite_json_start(struct rewrite *rewrite)
+{
+    struct rewrite_json *json = &rewrite->json;
+    *json = (struct rewrite_json){.state = REWRITE_JSON_VALUE};
+    for (size_t i = 0; i < PATTERN_COUNT; i++)
+        if (patterns[i].format == rewrite->format)
+            json->value |= 1u << i;
+}
+
+bool rewrite_json_is_cargo(const struct rewrite *rewrite)
+{
+    return rewrite->json.cargo && rewrite->json.depth == 0 &&
+           rewrite->json.state == REWRITE_JSON_AFTER;
+}
+
+static bool in_object(const struct rewrite_json *json)
+{
+    unsigned level = json->depth - 1;
+    return (json->objects[level / 8] >> level % 8 & 1) != 0;
+}
+
+/* --- places ------------------------------------------------------------------------------------------- */
+
+static bool step_agrees(const char *step, const char *key)
+{
+    if (key == NULL)
+        return strcmp(step, ANY_ITEM) == 0;
+    return strcmp(step, ANY_KEY) == 0 || (strcmp(step, ANY_ITEM) != 0 && strcmp(step, key) == 0);
+}
+
+/* The patterns that agree with the next value's place: under `key`, or NULL for an item of an array. */
+static void find_place(struct rewrite_json *json, const char *key)
+{
+    json->value = 0;
+    if (json->depth > REWRITE_JSON_STEPS_MAX)
+        return;
+    uint32_t alive = json->alive[json->depth];
+    for (size_t i = 0; alive != 0; i++, alive >>= 1)
+        if ((alive & 1) != 0 && json->depth <= patterns[i].count &&
+            step_agrees(patterns[i].steps[json->depth - 1], key))
+            json->value |= 1u << i;
+}
+
+static bool place_is_link(struct rewrite_json *json)
+{
+    for (size_t i = 0; i < PATTERN_COUNT; i++)
+        if ((json->value >> i & 1) != 0 && patterns[i].count == json->depth)
+            return true;
+    return false;
+}
+
+/* What the key means, from the way it was written. One that is too long is none of a pattern's, but may
+ * stand where a pattern takes any. */
+static void end_key(struct rewrite_json *json)
+{
+    char key[REWRITE_JSON_KEY_MAX + REWRITE_CHARACTER_MAX];
+    size_t length = 0;
+    struct slice rest = {json->key, json->key_length};
+    if (rest.length > REWRITE_JSON_KEY_MAX)
+        rest.length = 0;
+    while (rest.length > 0) {
+        size_t count;
+        size_t taken = rewrite_json_notation.read(rest, key + length, &count);
+        if (taken == 0 || memchr(key + length, '\0', count) != NULL) {
+            length = 0;
+            break;
+        }
+        length += count;
+        rest.bytes += taken;
+        rest.length -= taken;
+    }
+    key[length] = '\0';
+    find_place(json, key);
+}
+
+/* --- structure ---------------------------------------------------------------------------------------- */
+
+static bool open_container(struct rewrite_json *json, bool object)
+{
+    if (json->depth == REWRITE_JSON_DEPTH_MAX)
+        return false;
+    unsigned level = json->depth++;
+    uint8_t bit = (uint8_t)(1u << level % 8);
+    json->objects[level / 8] =
+        (uint8_t)(object ? json->objects[level / 8] | bit : json->objects[level / 8] & ~bit);
+    if (json->depth <= REWRITE_JSON_STEPS_MAX)
+        json->alive[json->depth] = json->value;
+    json->state = object ? REWRITE_JSON_FIRST_KEY : REWRITE_JSON_FIRST_ITEM;
+    if (!object)
+        find_place(json, NULL);
+    return true;
+}
+
+static bool close_container(struct rewrite_json *json, bool object)
+{
+    if (json->depth == 0 || in_object(json) != object)
+        return false;
+    json->depth--;
+    json->state = REWRITE_JSON_AFTER;
+    return true;
+}
+
+static bool is_scalar_byte(char byte)
+{
+    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || byte == '-' ||
+           byte == '+' || byte == '.' || byte == 'E';
+}
+
+static bool begin_value(struct rewrite_json *json, char byte)
+{
+    if (byte == '{' || byte == '[')
+        return open_container(json, byte == '{');
+    if (byte == '"') {
+        json->is_key = false;
+        json->is_link = json->value != 0 && place_is_link(json);
+        json->state = REWRITE_JSON_STRING;
+        return true;
+    }
+    json->state = REWRITE_JSON_SCALAR;
+    return is_scalar_byte(byte);
+}
+
+static bool begin_key(struct rewrite_json *json, char byte)
+{
+    json->is_key = true;
+    json->is_link = false;
+    json->key_length = 0;
+    json->state = REWRITE_JSON_STRING;
+    return byte == '"';
+}
+
+static bool go_on(struct rewrite_json *json, char byte)
+{
+    if (byte == '}' || byte == ']')
+        return close_container(json, byte == '}');
+    if (byte != ',' || json->depth == 0)
+        return false;
+    bool object = in_object(json);
+    json->state = object ? REWRITE_JSON_KEY : REWRITE_JSON_VALUE;
+    if (!object)
+        find_place(json, NULL);
+    return true;
+}
+
+/* One byte outside of strings. False when the document is malformed. */
+static bool take_byte(struct rewrite_json *json, char byte)
+{
+    if (json->state == REWRITE_JSON_SCALAR) {
+        if (is_scalar_byte(byte))
+            return true;
+        json->state = REWRITE_JSON_AFTER;
+    }
+    if (byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t')
+        return true;
+    switch (json->state) {
+    case REWRITE_JSON_FIRST_ITEM:
+        if (byte == ']')
+            return close_container(json, false);
+        /* fallthrough */
+    case REWRITE_JSON_VALUE:
+        return begin_value(json, byte);
+    case REWRITE_JSON_FIRST_KEY:
+        if (byte == '}')
+            return close_container(json, true);
+        /* fallthrough */
+    case REWRITE_JSON_KEY:
+        return begin_key(json, byte);
+    case REWRITE_JSON_COLON:
+        json->state = REWRITE_JSON_VALUE;
+        return byte == ':';
+    case REWRITE_JSON_AFTER:
+        return go_on(json, byte);
+    case REWRITE_JSON_SCALAR:
+    case REWRITE_JSON_STRING:
+    case REWRITE_JSON_ESCAPE:
+    case REWRITE_JSON_OVER:
+        break;
+    }
+    return false;
+}
+
+static bool is_in_string(const struct rewrite_json *json)
+{
+    return json->state == REWRITE_JSON_STRING || json->state == REWRITE_JSON_ESCAPE;
+}
+
+/* Up to the next string's quote, with it. */
+static size_t take_structure(struct rewrite *rewrite, struct slice in, struct rewrite_output *out)
+{
+    struct rewrite_json *json = &rewrite->json;
+    size_t at = 0;
+    while (at < in.length && !is_in_string(json) && json->state != REWRITE_JSON_OVER)
+        if (!take_byte(json, in.bytes[at++]))
+            json->state = REWRITE_JSON_OVER;
+    rewrite_emit(out, in.bytes, at);
+    return at;
+}
+
+/* --- strings ------------------------------------------------------------------------------------------ */
+
+static void keep_key(struct rewrite_json *json, const char *bytes, size_t length)
+{
+    if (length > REWRITE_JSON_KEY_MAX || json->key_length > REWRITE_JSON_KEY_MAX - length) {
+        json->key_length = REWRITE_JSON_KEY_MAX + 1;
+        return;
+    }
+    memcpy(json->key + json->key_length, bytes, length);
+    json->key_length += length;
+}
+
+static void end_string(struct rewrite *rewrite, struct rewrite_output *out)
+{
+    struct rewrite_json *json = &rewrite->json;
+    if (json->is_link)
+        rewrite_release(rewrite, &rewrite_json_notation, out, NULL);
+    if (json->is_link && (json->value >> PATTERN_CARGO_DL & 1) != 0)
+        json->cargo = true;
+    if (json->is_key)
+        end_key(json);
+    rewrite_emit(out, "\"", 1);
+    json->state = json->is_key ? REWRITE_JSON_COLON : REWRITE_JSON_AFTER;
+}
+
+/* How many bytes have no meaning of their own in a string. */
+static size_t plain_length(struct slice in)
+{
+    size_t at = 0;
+    while (at < in.length && in.bytes[at] != '"' && in.bytes[at] != '\\' &&
+           (unsigned char)in.bytes[at] >= ' ')
+        at++;
+    return at;
+}
+
+static void pass_text(struct rewrite *rewrite, struct slice text, struct rewrite_output *out)
+{
+    struct rewrite_json *json = &rewrite->json;
+    if (json->is_link) {
+        json->is_link = rewrite_hold(rewrite, text.bytes, text.length, out);
+        return;
+    }
+    if (json->is_key)
+        keep_key(json, text.bytes, text.length);
+    rewrite_emit(out, text.bytes, text.length);
+}
+
+/* Some bytes of a string. */
+static size_t take_string(struct rewrite *rewrite, struct slice in, struct rewrite_output *out)
+{
+    struct rewrite_json *json = &rewrite->json;
+    if (json->is_link && in.length > REWRITE_LINK_GROWTH)
+        in.length = REWRITE_LINK_GROWTH; /* with what is held, a step's room */
+    size_t length = 1;
+    if (json->state == REWRITE_JSON_STRING) {
+        length = plain_length(in);
+        if (length == 0 && in.bytes[0] == '"') {
+            end_string(rewrite, out);
+            return 1;
+        }
+    }
+    if ((unsigned char)in.bytes[0] < ' ') {
+        rewrite_release_raw(rewrite, out);
+        json->state = REWRITE_JSON_OVER;
+        return 0;
+    }
+    bool escape = length == 0; /* a backslash */
+    pass_text(rewrite, (struct slice){in.bytes, escape ? 1 : length}, out);
+    json->state = escape ? REWRITE_JSON_ESCAPE : REWRITE_JSON_STRING;
+    return escape ? 1 : length;
+}
+
+size_t rewrite_json_take(struct rewrite *rewrite, struct slice in, struct rewrite_output *out)
+{
+    size_t at = 0;
+    while (at < in.length && rewrite_room(out) >= REWRITE_STEP_ROOM) {
+        struct slice rest = {in.bytes + at, in.length - at};
+        if (rest.length > rewrite_room(out))
+            rest.length = rewrite_room(out);
+        if (is_in_string(&rewrite->json)) {
+            at += take_string(rewrite, rest, out);
+        } else if (rewrite->json.state == REWRITE_JSON_OVER) {
+            rewrite_emit(out, rest.bytes, rest.length);
+            at += rest.length;
+        } else {
+            at += take_structure(rewrite, rest, out);
+        }
+    }
+    return at;
+}
