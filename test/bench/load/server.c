@@ -27,6 +27,7 @@
 #define ANSWER_HEAD_MAX 256
 #define EVENT_LENGTH 33 /* "1b\r\n" and 27 bytes and "\r\n" */
 #define EVENT_TICK_NS 500000
+#define STEPS_PER_EVENT 16
 #define LISTENER_INDEX UINT32_MAX
 #define TIMER_INDEX (UINT32_MAX - 1)
 #define INPUT_INDEX (UINT32_MAX - 2)
@@ -211,6 +212,8 @@ static bool read_head(struct server_connection *connection)
     if (got <= 0) {
         if (got != -EAGAIN)
             drop(connection);
+        else
+            arm(connection, EPOLLIN);
         return false;
     }
     connection->head_length += (size_t)got;
@@ -230,6 +233,8 @@ static bool drain_body(struct server_connection *connection)
     if (got <= 0) {
         if (got != -EAGAIN)
             drop(connection);
+        else
+            arm(connection, EPOLLIN);
         return false;
     }
     connection->left -= (uint64_t)got;
@@ -256,6 +261,15 @@ static bool step(struct server_connection *connection)
         return false;
     }
     return false;
+}
+
+/* Some steps at once; when there could be more, a wake-up comes for that: what TLS has read already wakes nobody. */
+static void serve_one(struct server_connection *connection)
+{
+    for (unsigned steps = 0; steps < STEPS_PER_EVENT; steps++)
+        if (!step(connection))
+            return;
+    arm(connection, EPOLLIN | EPOLLOUT);
 }
 
 /* As many events as the rate demands since the first stream began, one stream after the other. */
@@ -325,8 +339,7 @@ int load_serve(struct load_options *options)
             else if (index == TIMER_INDEX)
                 send_events();
             else
-                for (unsigned steps = 0; steps < 8 && step(&connections[index]); steps++)
-                    ;
+                serve_one(&connections[index]);
         }
     }
 }
