@@ -9,6 +9,7 @@
 ARCH ?= x86_64
 HOST_ARCH := $(shell uname -m)
 OTHER_ARCH := $(filter-out $(ARCH),x86_64 aarch64)
+FLAVOR ?= small
 FUZZ_SECONDS ?= 10
 SOAK_SECONDS ?= 600
 SAN ?=
@@ -23,6 +24,9 @@ endif
 .SUFFIXES:
 SHELL := /bin/sh
 
+ifeq ($(filter $(FLAVOR),small debian),)
+$(error no image of FLAVOR=$(FLAVOR): small or debian)
+endif
 ifeq ($(filter $(ARCH),x86_64 aarch64),)
 $(error no guest for ARCH=$(ARCH): x86_64 or aarch64)
 endif
@@ -131,8 +135,7 @@ all: host guest tools rig
 host: $(HOST_PROGRAMS)
 programs: $(GUEST_PROGRAMS)
 kernel: $(KERNEL)
-image: $(IMAGE)
-guest: programs kernel image
+guest: programs kernel $(IMAGE)
 tools: $(TOOLS)
 rig: $(RIG)
 fuzz-targets: $(FUZZ_PROGRAMS)
@@ -144,6 +147,7 @@ help:
 	@echo 'make unit|system|qemu   one layer of tests; SAN=1 for unit and system under sanitizers'
 	@echo 'make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make lint               layers, lengths, cppcheck, clang-tidy, clang-format'
+	@echo 'make image FLAVOR=debian   a guest with compilers, runtimes and a browser: rootfs-debian.erofs and .tar'
 	@echo 'make soak               mixed load on the broker for SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make bench PART=NAME    measurements, all without PART: boot relay vsock broker firewall scaling'
 	@echo 'make host|programs|kernel|image|tools|packages|clean'
@@ -270,6 +274,8 @@ $(BIN)/codev-rig: qemu-harness/rig/rig.py
 	$(call say,COPY,$@)
 	@mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
+
+include rootfs/debian.mk
 
 # --- tests and measurements ------------------------------------------------------------------------------------------
 
