@@ -8,6 +8,8 @@ as `x-api-key`; anything else is answered 401. It answers:
     GET  /v1/models              a list of models
     POST /v1/messages            server-sent events in the shape of Anthropic's streaming (GET too)
     POST /v1/chat/completions    chunks in the shape of OpenAI's streaming
+                                 both call the first of the request's `tools`, if it has any, with
+                                 {"command": --tool-command}, and say what the tool answered
     POST /echo                   {"method","path","length","sha256","headers":[[name,value],...]}
     GET  /bytes?n=N              N bytes that are the same each time; /hash?n=N tells their SHA-256
     POST /upload                 {"length","sha256"} of what came
@@ -44,6 +46,7 @@ import threading
 import time
 import urllib.parse
 
+JSON_MAX = 1024 * 1024  # a longer body is counted and hashed, not looked into
 BLOCK = random.Random("codev").randbytes(64 * 1024)
 PACKAGE = "codev-demo"
 WORDS = ("A sandbox is a small room with one door. The door is watched, the room is bare, "
@@ -177,16 +180,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 yield piece
             self.rfile.readline()
 
-    def read_body(self):
+    def read_body(self, keep=None):
+        """(length, SHA-256); up to JSON_MAX bytes are added to `keep`."""
         digest, length = hashlib.sha256(), 0
         try:
             for piece in self.body():
                 digest.update(piece)
                 length += len(piece)
+                if keep is not None and length <= JSON_MAX:
+                    keep += piece
         except (EOFError, OSError):
             self.server.stats.count("uploads_broken")
             raise
         return length, digest.hexdigest()
+
+    def read_json(self):
+        """The object in the body; {} when it is none, or too long."""
+        text = bytearray()
+        length, _ = self.read_body(text)
+        try:
+            value = json.loads(text) if length <= JSON_MAX else {}
+        except ValueError:
+            return {}
+        return value if isinstance(value, dict) else {}
 
     def answer(self, status, content_type, data, headers=()):
         self.send_response(status)
@@ -270,12 +286,14 @@ class Gateway(Handler):
             self.close_connection = True
             error = {"type": "authentication_error", "message": "the real token is missing"}
             self.answer_json({"type": "error", "error": error}, 401)
-        elif path == "/v1/messages":
-            self.read_body()
-            self.stream(self.message_events(int(query.get("events", self.server.options.events))))
-        elif path == "/v1/chat/completions":
-            self.read_body()
-            self.stream(self.completion_events(int(query.get("events", self.server.options.events))))
+        elif path in ("/v1/messages", "/v1/chat/completions"):
+            asked, count = self.read_json(), int(query.get("events", self.server.options.events))
+            answered = self.tool_answer(asked)
+            words = [f"{word} " for word in (WORDS * (count // len(WORDS) + 1))[:count]] if answered is None else \
+                ["The tool said: ", answered]
+            tool = self.wanted_tool(asked) if answered is None else None
+            events = self.message_events if path == "/v1/messages" else self.completion_events
+            self.stream(events(words, tool))
         else:
             self.route_small(path, query)
 
@@ -311,27 +329,62 @@ class Gateway(Handler):
         for piece in pattern(length):
             self.wfile.write(piece)
 
-    def message_events(self, count):
+    @staticmethod
+    def tool_answer(asked):
+        """What the last message of the conversation says a tool answered, in either shape, or None."""
+        messages = asked.get("messages") or [{}]
+        last = messages[-1]
+        if last.get("role") == "tool":
+            return str(last.get("content"))
+        content = last.get("content")
+        results = [part for part in content if part.get("type") == "tool_result"] if isinstance(content, list) else []
+        return str(results[-1].get("content")) if results else None
+
+    @staticmethod
+    def wanted_tool(asked):
+        tools = asked.get("tools") or [{}]
+        return tools[0].get("name") or tools[0].get("function", {}).get("name")
+
+    def tool_input(self):
+        """The input for a tool in two pieces, as models write them."""
+        text = json.dumps({"command": self.server.options.tool_command})
+        return text[:len(text) // 2], text[len(text) // 2:]
+
+    def message_events(self, words, tool):
         def event(name, **fields):
             return f"event: {name}\ndata: {json.dumps({'type': name, **fields})}\n\n".encode()
 
         yield event("message_start", message={"id": "msg_demo", "type": "message", "role": "assistant",
-                                              "model": "codev-demo", "content": []})
+                                              "model": "codev-demo", "content": [], "stop_reason": None,
+                                              "usage": {"input_tokens": 1, "output_tokens": 1}})
         yield event("content_block_start", index=0, content_block={"type": "text", "text": ""})
-        for number in range(count):
-            yield event("content_block_delta", index=0,
-                        delta={"type": "text_delta", "text": WORDS[number % len(WORDS)] + " "})
+        for word in words:
+            yield event("content_block_delta", index=0, delta={"type": "text_delta", "text": word})
         yield event("content_block_stop", index=0)
-        yield event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": count})
+        if tool:
+            yield event("content_block_start", index=1,
+                        content_block={"type": "tool_use", "id": "toolu_demo", "name": tool, "input": {}})
+            for piece in self.tool_input():
+                yield event("content_block_delta", index=1, delta={"type": "input_json_delta", "partial_json": piece})
+            yield event("content_block_stop", index=1)
+        yield event("message_delta", delta={"stop_reason": "tool_use" if tool else "end_turn"},
+                    usage={"output_tokens": len(words)})
         yield event("message_stop")
 
-    def completion_events(self, count):
-        for number in range(count):
-            choice = {"index": 0, "delta": {"content": WORDS[number % len(WORDS)] + " "},
-                      "finish_reason": None}
-            chunk = {"id": "chatcmpl-demo", "object": "chat.completion.chunk", "model": "codev-demo",
-                     "choices": [choice]}
-            yield f"data: {json.dumps(chunk)}\n\n".encode()
+    def completion_events(self, words, tool):
+        def chunk(finish_reason=None, **delta):
+            choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+            document = {"id": "chatcmpl-demo", "object": "chat.completion.chunk", "model": "codev-demo",
+                        "choices": [choice]}
+            return f"data: {json.dumps(document)}\n\n".encode()
+
+        for word in words:
+            yield chunk(content=word)
+        if tool:
+            first, second = self.tool_input()
+            yield chunk(tool_calls=[{"index": 0, "id": "call_demo", "type": "function",
+                                     "function": {"name": tool, "arguments": first}}])
+            yield chunk("tool_calls", tool_calls=[{"index": 0, "function": {"arguments": second}}])
         yield b"data: [DONE]\n\n"
 
 
@@ -369,6 +422,7 @@ def parse_options():
                         help="how the guest calls the second server")
     parser.add_argument("--events", type=int, default=10, help="pieces of text in a stream")
     parser.add_argument("--interval-ms", type=int, default=200)
+    parser.add_argument("--tool-command", default="uname -srm", help="what a tool is called with")
     parser.add_argument("--announce", action="store_true",
                         help='print {"event":"sent","number":N} as each event of a stream leaves')
     parser.add_argument("--verbose", action="store_true", help="log requests on standard error")

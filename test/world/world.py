@@ -144,7 +144,7 @@ class World:
         self.start([need("nginx"), "-c", self.folder / "nginx.conf", "-p", self.folder])
         for port in (self.npm_port, self.git_port, self.port):
             self._wait_for(port)
-        world_npm.publish(self.npm_port, modules(HERE / "clients"))
+        self.npm_packages = world_npm.publish(self.npm_port, modules(HERE / "clients"))
 
     def _wait_for(self, port):
         end = time.monotonic() + PATIENCE

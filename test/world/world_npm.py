@@ -50,19 +50,24 @@ def put(connection, manifest, data):
     answer = connection.getresponse()
     assert answer.status == 201, (name, answer.status, answer.read())
     answer.read()
+    return integrity, manifest.get("dependencies", {})
 
 
 def publish(port, clients):
+    """name -> (integrity, dependencies) of the 51."""
+    published = {}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     for name in DEPENDENCIES:
         manifest = {"name": name, "version": "1.0.0", "main": "index.js"}
-        put(connection, manifest, tarball({"package.json": json.dumps(manifest).encode(),
-                                           "index.js": f"module.exports = {json.dumps(name)};\n".encode()}))
+        published[name] = put(connection, manifest, tarball({
+            "package.json": json.dumps(manifest).encode(), "index.js": f"module.exports = {json.dumps(name)};\n".encode()}))
     manifest = {"name": APP, "version": "1.0.0", "main": "index.js", "dependencies": dict.fromkeys(DEPENDENCIES, "^1.0.0")}
     source = "module.exports = Object.keys(require('./package.json').dependencies).map((name) => require(name));\n"
-    put(connection, manifest, tarball({"package.json": json.dumps(manifest).encode(), "index.js": source.encode()}))
+    published[APP] = put(connection, manifest, tarball({"package.json": json.dumps(manifest).encode(),
+                                                       "index.js": source.encode()}))
     publish_folder(connection, clients / "node_modules/@yarnpkg/cli-dist")
     connection.close()
+    return published
 
 
 def publish_folder(connection, folder):
