@@ -40,7 +40,7 @@ static ssize_t receive_by(struct tls_link *link, struct flow *flow, struct side 
         if (received > 0)
             flow_grow(flow, room, (size_t)received);
         total += received > 0 ? received : 0;
-    } while (received > 0 && (tls_link_held(link) || flow_has_room_for(flow, TLS_RECORD_MAX)));
+    } while (received > 0 && (tls_link_held(link) > 0 || flow_has_room_for(flow, TLS_RECORD_MAX)));
     side->unsent = tls_link_unsent(link);
     flow->received += (uint64_t)total;
     return total > 0 ? total : received;

@@ -151,10 +151,10 @@ ssize_t tls_link_transmit(struct tls_link *link, int fd, const void *data, size_
         if (result < 0)
             return taken > 0 ? (ssize_t)taken : result; /* it shows again at the next call */
         unsigned char *plain = br_ssl_engine_sendapp_buf(link->engine, &room);
-        if (plain == NULL && !tls_link_unsent(link) && link->established)
-            return taken > 0 ? (ssize_t)taken : -EPIPE; /* closed: nothing more is taken */
-        if (plain == NULL || taken == length)
+        if (taken == length || (plain == NULL && taken > 0))
             return (ssize_t)taken;
+        if (plain == NULL)
+            return link->established && !tls_link_unsent(link) ? -EPIPE /* it was ended */ : 0;
         if (room > length - taken)
             room = length - taken;
         memcpy(plain, (const char *)data + taken, room);
@@ -176,8 +176,9 @@ bool tls_link_unsent(const struct tls_link *link)
     return link->error == 0 && br_ssl_engine_sendrec_buf(link->engine, &length) != NULL;
 }
 
-bool tls_link_held(const struct tls_link *link)
+size_t tls_link_held(const struct tls_link *link)
 {
     size_t length;
-    return br_ssl_engine_recvapp_buf(link->engine, &length) != NULL;
+    (void)br_ssl_engine_recvapp_buf(link->engine, &length);
+    return length;
 }

@@ -50,6 +50,6 @@ ssize_t tls_link_transmit(struct tls_link *link, int fd, const void *data, size_
 void tls_link_end(struct tls_link *link, int fd);
 
 bool tls_link_unsent(const struct tls_link *link);
-bool tls_link_held(const struct tls_link *link);
+size_t tls_link_held(const struct tls_link *link); /* bytes */
 
 #endif

@@ -22,6 +22,7 @@
 #include "host-broker/options.h"
 #include "host-broker/proxy_table.h"
 #include "host-broker/rules.h"
+#include "host-broker/tls.h"
 #include "host-broker/trust.h"
 #include "host-broker/upstream_pool.h"
 
@@ -56,6 +57,7 @@ struct broker {
     int signals;
     bool lifeline; /* standard input is watched */
     struct buffer_pool buffers;
+    struct tls_server tls; /* with a listener over TCP */
     struct listener listeners[OPTIONS_LISTENERS_MAX];
     size_t listener_count;
     struct upstream_pool pools[ROUTE_KIND_COUNT];

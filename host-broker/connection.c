@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -79,7 +78,7 @@ void connection_mark(struct connection *connection)
     connection->broker->marked = connection;
 }
 
-struct connection *connection_open(struct broker *broker, int fd, bool vsock)
+struct connection *connection_open(struct broker *broker, int fd, enum endpoint_kind kind)
 {
     struct connection *connection = broker->unused_connections;
     broker->unused_connections = connection->next;
@@ -87,8 +86,10 @@ struct connection *connection_open(struct broker *broker, int fd, bool vsock)
         .broker = broker,
         .index = (uint32_t)(connection - broker->connections),
         .fd = fd,
-        .vsock = vsock,
+        .vsock = kind == ENDPOINT_VSOCK,
     };
+    if (kind == ENDPOINT_TCP4 || kind == ENDPOINT_TCP6)
+        connection->tls = tls_server_begin(&broker->tls, connection->index);
     broker->connection_count++;
     broker->unauthenticated++;
     set_state(connection, CONNECTION_PREFACE);
@@ -104,6 +105,8 @@ void connection_close(struct connection *connection)
     if (connection->record.active && connection->record.end == REQUEST_COMPLETE)
         connection->record.end = REQUEST_CANCELLED; /* complete, but for the client */
     access_log_request(&connection->broker->log, &connection->record, connection->broker->loop.now);
+    if (connection->state == CONNECTION_IDLE && !connection->peer_left)
+        (void)connection_io_end(connection); /* between requests a close is no break */
     set_state(connection, CONNECTION_CLOSED);
 }
 
@@ -271,7 +274,7 @@ static bool step_head(struct connection *connection)
 
 static bool step_flushing(struct connection *connection)
 {
-    if (buffer_length(&connection->out) > 0)
+    if (connection_io_unsent(connection))
         return false;
     access_log_request(&connection->broker->log, &connection->record, connection->broker->loop.now);
     switch (connection->after) {
@@ -280,7 +283,8 @@ static bool step_flushing(struct connection *connection)
         set_state(connection, CONNECTION_IDLE);
         return true;
     case AFTER_LINGER:
-        shutdown(connection->fd, SHUT_WR);
+        if (!connection_io_end(connection))
+            return false;
         set_state(connection, CONNECTION_LINGER);
         return true;
     case AFTER_BREAK:
@@ -321,7 +325,7 @@ void connection_settle(struct connection *connection)
      * an upstream that was paused for want of it would stay so. */
     do
         connection_send(connection);
-    while (step(connection));
+    while (step(connection) || connection_io_refill(connection));
     if (connection->peer_left)
         connection_close(connection);
     if (connection->state != CONNECTION_CLOSED && connection_io_arm(connection) < 0)
@@ -335,7 +339,10 @@ void connection_expire(struct connection *connection)
 {
     switch (connection->state) {
     case CONNECTION_PREFACE:
-        refuse_unread(connection, BROKER_ERROR_UNAUTHENTICATED, NULL);
+        if (connection->tls != NULL && !connection->tls->established)
+            connection_close(connection); /* nothing can be said to it */
+        else
+            refuse_unread(connection, BROKER_ERROR_UNAUTHENTICATED, NULL);
         break;
     case CONNECTION_HEAD:
         refuse_unread(connection, BROKER_ERROR_REQUEST_TIMEOUT, NULL);

@@ -3,7 +3,8 @@
  * `in` holds what came and was not taken yet: the preface, a request's head, its body until the upstream
  * takes it, perhaps the next requests. `out` holds what is to be sent. Each is one block of fixed size;
  * when `in` is full we stop reading, when `out` is full the upstream is paused, so that a slow side slows
- * the other and nobody else. Pipelined requests are looked at one by one, each when the answer before it
+ * the other and nobody else. Over TCP a session of TLS (tls.h) lies between them and the socket, with a
+ * record in each direction. Pipelined requests are looked at one by one, each when the answer before it
  * has been sent whole, so answers come in order.
  *
  * The end of the client's sending means that it has left (design, section 6), in every state: its
@@ -24,7 +25,7 @@
 enum connection_state {
     CONNECTION_UNUSED, /* a free place of the table */
 
-    /* Accepted; nothing is believed. Left when the preface is right (IDLE), wrong or malformed
+    /* Accepted; nothing is believed; over TCP its handshake runs first. Left when the preface is right (IDLE), wrong or malformed
      * (FLUSHING an error), or after 5 s. */
     CONNECTION_PREFACE,
 
@@ -67,6 +68,8 @@ struct connection {
     uint32_t index; /* in the table: its event reference */
     int fd;
     bool vsock;
+    struct tls_link *tls; /* over TCP; else NULL */
+    bool ended;           /* close_notify was said */
     bool authenticated;
     bool peer_left; /* end of its sending, or an error */
     bool marked;    /* waits for connection_settle */
@@ -79,8 +82,8 @@ struct connection {
     struct connection *next; /* unused, or marked */
 };
 
-/* Takes over an accepted descriptor; the caller has checked that a place is free. */
-struct connection *connection_open(struct broker *broker, int fd, bool vsock);
+/* Takes over a descriptor that was accepted at a listener of this kind; the caller has checked that a place is free. */
+struct connection *connection_open(struct broker *broker, int fd, enum endpoint_kind kind);
 
 /* epoll says that the descriptor is ready. */
 void connection_ready(struct connection *connection, uint32_t events);

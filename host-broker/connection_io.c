@@ -10,6 +10,32 @@
 #define VSOCK_WRITE_MAX (32 * 1024) /* larger packets fail on some machine monitors */
 #define READ_ROOM_MIN (16 * 1024)   /* with less room behind the unread bytes they are moved */
 
+/* While lingering all that comes is thrown away, so it need not be deciphered. */
+static ssize_t receive_some(struct connection *connection, void *room, size_t length)
+{
+    if (connection->tls != NULL && connection->state != CONNECTION_LINGER)
+        return tls_link_receive(connection->tls, connection->fd, room, length);
+    ssize_t received;
+    do
+        received = recv(connection->fd, room, length, 0);
+    while (received < 0 && errno == EINTR);
+    return received < 0 ? -errno : received;
+}
+
+/* What did not speak our TLS, or left in the middle of it: the log has a line, it gets no answer. */
+static void note_stranger(struct connection *connection, int error)
+{
+    if (connection->tls == NULL || connection->tls->established || error != -EPROTO)
+        return;
+    connection->record = (struct log_record){
+        .active = true,
+        .started = connection->broker->loop.now,
+        .proxy = "",
+        .error = "codev_no_tls",
+        .end = REQUEST_REFUSED,
+    };
+}
+
 /* Reads until the socket is empty or the block is full. */
 static void receive(struct connection *connection)
 {
@@ -18,12 +44,11 @@ static void receive(struct connection *connection)
     if (BUFFER_BLOCK - in->end < READ_ROOM_MIN)
         buffer_compact(in);
     while (in->end < BUFFER_BLOCK) {
-        ssize_t length = recv(connection->fd, in->bytes + in->end, BUFFER_BLOCK - in->end, 0);
-        if (length < 0 && errno == EINTR)
-            continue;
-        if (length < 0 && errno == EAGAIN)
+        ssize_t length = receive_some(connection, in->bytes + in->end, BUFFER_BLOCK - in->end);
+        if (length == -EAGAIN)
             return;
         if (length <= 0) {
+            note_stranger(connection, (int)length);
             connection->peer_left = true;
             return;
         }
@@ -43,9 +68,28 @@ void connection_ready(struct connection *connection, uint32_t events)
     connection_mark(connection);
 }
 
+/* Through TLS, in which a record may wait though `out` is empty. */
+static void send_secure(struct connection *connection)
+{
+    struct buffer *out = &connection->out;
+    const char *front = out->bytes != NULL ? buffer_front(out) : "";
+    ssize_t taken = tls_link_transmit(connection->tls, connection->fd, front, buffer_length(out));
+    if (taken < 0)
+        connection->peer_left = true;
+    if (taken <= 0)
+        return;
+    buffer_consume(out, (size_t)taken);
+    connection_active(connection);
+}
+
 void connection_send(struct connection *connection)
 {
     struct buffer *out = &connection->out;
+    if (connection->tls != NULL && connection->state != CONNECTION_CLOSED &&
+        connection->state != CONNECTION_LINGER)
+        send_secure(connection);
+    if (connection->tls != NULL)
+        return;
     while (buffer_length(out) > 0 && connection->state != CONNECTION_CLOSED) {
         size_t length = buffer_length(out);
         if (connection->vsock && length > VSOCK_WRITE_MAX)
@@ -83,12 +127,48 @@ static bool wants_input(const struct connection *connection)
     return false;
 }
 
+bool connection_io_refill(struct connection *connection)
+{
+    struct buffer *in = &connection->in;
+    size_t held = connection->tls != NULL ? tls_link_held(connection->tls) : 0;
+    if (held == 0 || connection->state == CONNECTION_LINGER || !wants_input(connection))
+        return false;
+    buffer_take(in, &connection->broker->buffers);
+    buffer_compact(in);
+    if (held > BUFFER_BLOCK - in->end)
+        held = BUFFER_BLOCK - in->end;
+    if (held == 0)
+        return false;
+    ssize_t length = receive_some(connection, in->bytes + in->end, held);
+    in->end += length > 0 ? (size_t)length : 0;
+    connection_active(connection);
+    return length > 0;
+}
+
+bool connection_io_unsent(const struct connection *connection)
+{
+    return buffer_length(&connection->out) > 0 ||
+           (connection->tls != NULL && tls_link_unsent(connection->tls));
+}
+
+bool connection_io_end(struct connection *connection)
+{
+    if (connection->tls != NULL && !connection->ended) {
+        connection->ended = true;
+        tls_link_end(connection->tls, connection->fd);
+    }
+    if (connection->tls != NULL && tls_link_unsent(connection->tls))
+        return false;
+    shutdown(connection->fd, SHUT_WR);
+    return true;
+}
+
 int connection_io_arm(struct connection *connection)
 {
     struct event_loop *loop = &connection->broker->loop;
     struct event_ref ref = {.source = EVENT_CONNECTION, .index = connection->index};
     uint32_t events = EPOLLRDHUP | (wants_input(connection) ? EPOLLIN : 0) |
-                      (buffer_length(&connection->out) > 0 ? EPOLLOUT : 0);
+                      (connection_io_unsent(connection) ? EPOLLOUT : 0);
     if (buffer_length(&connection->in) == 0)
         buffer_give_back(&connection->in, &connection->broker->buffers);
     if (buffer_length(&connection->out) == 0)
@@ -111,6 +191,9 @@ void connection_io_close(struct connection *connection)
 {
     buffer_give_back(&connection->in, &connection->broker->buffers);
     buffer_give_back(&connection->out, &connection->broker->buffers);
+    if (connection->tls != NULL)
+        tls_server_finish(&connection->broker->tls, connection->index);
+    connection->tls = NULL;
     close(connection->fd); /* which also ends the watching */
     connection->fd = -1;
 }

@@ -56,9 +56,14 @@ int engine_open(struct broker *broker, struct failure *why)
     return result;
 }
 
-/* More connections than --max-connections: an answer without having heard the question. */
-static void refuse_connection(int fd)
+/* More connections than --max-connections: an answer without having heard the question; over TCP none,
+ * since it would be in the clear. */
+static void refuse_connection(int fd, enum endpoint_kind kind)
 {
+    if (kind == ENDPOINT_TCP4 || kind == ENDPOINT_TCP6) {
+        close(fd);
+        return;
+    }
     char answer[BROKER_ERROR_RESPONSE_MAX];
     struct broker_error_framing framing = {.keep_alive = false};
     int length = broker_error_response(answer, sizeof(answer), BROKER_ERROR_BUSY,
@@ -120,12 +125,12 @@ static void accept_connections(struct broker *broker, struct listener *listener)
                 broker->accept_again = broker->loop.now + ACCEPT_PAUSE;
             return;
         }
+        enum endpoint_kind kind = listener->endpoint.kind;
         if (broker->unused_connections == NULL) {
-            refuse_connection(fd);
+            refuse_connection(fd, kind);
             continue;
         }
-        bool vsock = listener->endpoint.kind == ENDPOINT_VSOCK;
-        connection_ready(connection_open(broker, fd, vsock), EPOLLIN);
+        connection_ready(connection_open(broker, fd, kind), EPOLLIN);
     }
 }
 
@@ -308,6 +313,7 @@ void engine_close(struct broker *broker)
     for (unsigned i = 0; i < ROUTE_KIND_COUNT; i++)
         upstream_pool_close(&broker->pools[i]);
     buffer_pool_close(&broker->buffers);
+    tls_server_close(&broker->tls);
     free(broker->connections);
     close(broker->signals);
     close(broker->loop.epoll);

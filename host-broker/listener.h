@@ -2,7 +2,9 @@
  *
  * `unix:PATH`: in a folder of mode 0700 that is ours, and the peer must run under our uid or be root.
  * `vsock:PORT`: the peer must have the CID given by --peer-cid, since every guest of a host dials the
- * same CID 2. Neither replaces the token that each connection must bring.
+ * same CID 2.
+ * `tcp:ADDRESS:PORT`: any peer; each connection is TLS.
+ * None of this replaces the token that each connection must bring.
  */
 #ifndef HOST_BROKER_LISTENER_H
 #define HOST_BROKER_LISTENER_H

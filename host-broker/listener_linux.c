@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <libgen.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -55,6 +57,15 @@ static int open_unix(struct listener *listener, struct failure *why)
     return fd;
 }
 
+/* Accepted sockets inherit both: small pieces of a stream do not wait, and a guest that went without a
+ * word is noticed. */
+static void tune_tcp(int fd)
+{
+    int on = 1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
 int listener_open(struct listener *listener, const struct endpoint *endpoint, uint32_t peer_cid,
                   struct failure *why)
 {
@@ -64,6 +75,8 @@ int listener_open(struct listener *listener, const struct endpoint *endpoint, ui
                  : endpoint_listen(&listener->endpoint, LISTENER_BACKLOG, why);
     if (fd < 0)
         return fd;
+    if (endpoint_is_tcp(endpoint))
+        tune_tcp(fd);
     listener->fd = fd;
     return 0;
 }
@@ -82,6 +95,24 @@ static bool vsock_peer_allowed(const struct sockaddr_vm *peer, uint32_t peer_cid
     return peer->svm_family == AF_VSOCK && (peer_cid == 0 || peer->svm_cid == peer_cid);
 }
 
+static bool peer_allowed(const struct listener *listener, int fd,
+                         const struct sockaddr_storage *address)
+{
+    switch (listener->endpoint.kind) {
+    case ENDPOINT_UNIX:
+        return unix_peer_allowed(fd);
+    case ENDPOINT_VSOCK:
+        return vsock_peer_allowed((const struct sockaddr_vm *)address, listener->peer_cid);
+    case ENDPOINT_TCP4:
+    case ENDPOINT_TCP6:
+        return true;
+    case ENDPOINT_TCP_GATEWAY:
+    case ENDPOINT_KIND_COUNT:
+        break;
+    }
+    return false;
+}
+
 int listener_accept(struct listener *listener)
 {
     struct sockaddr_storage address;
@@ -90,10 +121,7 @@ int listener_accept(struct listener *listener)
         accept4(listener->fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0)
         return errno == EINTR || errno == ECONNABORTED ? -EPERM : -errno;
-    bool allowed = listener->endpoint.kind == ENDPOINT_UNIX
-                       ? unix_peer_allowed(fd)
-                       : vsock_peer_allowed((struct sockaddr_vm *)&address, listener->peer_cid);
-    return allowed ? fd_steal(&fd) : -EPERM;
+    return peer_allowed(listener, fd, &address) ? fd_steal(&fd) : -EPERM;
 }
 
 void listener_close(struct listener *listener)

@@ -128,6 +128,15 @@ static int start_engine(struct failure *why)
     return engine_open(&broker, why);
 }
 
+/* Only where somebody could listen in. */
+static int start_tls(struct failure *why)
+{
+    for (size_t i = 0; i < broker.options.listener_count; i++)
+        if (endpoint_is_tcp(&broker.options.listeners[i]))
+            return tls_server_open(&broker.tls, broker.options.max_connections, why);
+    return 0;
+}
+
 static int mint_token(struct failure *why)
 {
     int result = secret_make_hex(broker.token);
@@ -180,8 +189,12 @@ static int announce(struct failure *why)
     }
     json_write_array_end(&writer);
     json_member_string(&writer, "token", broker.token);
-    json_write_name(&writer, "pin");
-    json_write_null(&writer); /* with TLS over TCP only */
+    if (broker.tls.pin[0] != '\0') {
+        json_member_string(&writer, "pin", broker.tls.pin);
+    } else {
+        json_write_name(&writer, "pin");
+        json_write_null(&writer);
+    }
     json_write_name(&writer, "egress");
     json_write_array_begin(&writer);
     json_write_string(&writer, "gateway");
@@ -208,6 +221,7 @@ static const struct step {
     {end_check, BROKER_EXIT_OK},
     {open_log, BROKER_EXIT_CONFIGURATION},
     {start_engine, BROKER_EXIT_INTERNAL},
+    {start_tls, BROKER_EXIT_INTERNAL},
     {mint_token, BROKER_EXIT_INTERNAL},
     {listen_everywhere, BROKER_EXIT_UNAVAILABLE},
     {confine, BROKER_EXIT_INTERNAL},

@@ -18,7 +18,7 @@ struct option_row {
 
 static const struct option_row option_table[] = {
     {"listen", "ENDPOINT", true, options_set_listen,
-     "unix:PATH or vsock:PORT, where the guest's relay connects"},
+     "unix:PATH, vsock:PORT or tcp:ADDRESS:PORT (TLS), where the guest's relay connects"},
     {"peer-cid", "CID", false, options_set_peer_cid, "on vsock, serve this guest only"},
     {"gateway-url", "URL", false, options_set_gateway_url,
      "the model gateway, without /v1 (https, or http on loopback)"},

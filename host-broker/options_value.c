@@ -43,9 +43,6 @@ int options_set_listen(struct broker_options *options, const char *value, struct
     int result = endpoint_parse_listen(endpoint, value, why);
     if (result < 0)
         return result;
-    if (endpoint->kind != ENDPOINT_UNIX && endpoint->kind != ENDPOINT_VSOCK)
-        return failure_set(why, EINVAL, "'%.100s': only unix:PATH and vsock:PORT are served",
-                           value);
     options->listener_count++;
     return 0;
 }

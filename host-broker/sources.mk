@@ -59,6 +59,7 @@ BROKER_SRCS += \
 	host-broker/proxy_table.c \
 	host-broker/resolver_linux.c \
 	host-broker/route.c \
+	host-broker/tls.c \
 	host-broker/trust.c \
 	host-broker/upstream_pool.c
 BROKER_MAIN := host-broker/main.c

@@ -29,9 +29,8 @@ static int make_key(struct tls_server *server)
     size_t private_length = br_ec_keygen(&generator.vtable, &br_ec_p256_m31, &server->private_key,
                                          server->private_bytes, BR_EC_secp256r1);
     secret_wipe(&generator, sizeof(generator));
-    if (private_length == 0 ||
-        br_ec_compute_pub(&br_ec_p256_m31, &public_key, buffer, &server->private_key) !=
-            TLS_POINT_BYTES)
+    if (private_length == 0 || br_ec_compute_pub(&br_ec_p256_m31, &public_key, buffer,
+                                                 &server->private_key) != TLS_POINT_BYTES)
         return -EIO; /* cannot be: the curve is there */
     memcpy(server->point, public_key.q, TLS_POINT_BYTES);
     server->certificate = (br_x509_certificate){server->point, TLS_POINT_BYTES};

@@ -74,7 +74,9 @@ static void refuses_what_it_cannot_serve(void **state)
     REFUSES(server->secret[63] = '\0', "hex");
     REFUSES(memset(server->secret, 'a', sizeof(server->secret)), "without an end");
     REFUSES((server->role = RELAY_TO_RELAY, server->dials[0].kind = ENDPOINT_UNIX), "none is said");
-    REFUSES((server->role = RELAY_TO_AGENT, server->secret[0] = 0), "without a secret");
+    REFUSES((server->role = RELAY_TO_AGENT, server->dials[0].kind = ENDPOINT_UNIX,
+             server->secret[0] = 0),
+            "without a secret");
 }
 
 static struct relay_config over_tcp(void)

@@ -75,7 +75,7 @@ static int open_connection(void **state)
     line_sink_init(&broker.log.lines, -1);
     line_sink_init(&broker.log.events, -1);
     peer = ends[1];
-    struct connection *connection = connection_open(&broker, ends[0], false);
+    struct connection *connection = connection_open(&broker, ends[0], ENDPOINT_UNIX);
     connection->state = CONNECTION_EXCHANGE;
     connection->exchange = &exchange;
     connection->authenticated = true;
