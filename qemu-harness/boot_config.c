@@ -59,14 +59,16 @@ long boot_config_read(const char *path, char **text, struct failure *why)
 
 static void write_mounts(struct json_writer *writer, const struct boot_config_parts *parts)
 {
+    const char *type = parts->wsl                                         ? "drvfs"
+                       : parts->file_server->kind == FILE_SERVER_VIRTIOFS ? "virtiofs"
+                                                                          : "9p";
     json_write_name(writer, "mounts");
     json_write_array_begin(writer);
     for (unsigned i = 0; i < parts->mounts->count; i++) {
         const struct mount *mount = &parts->mounts->entries[i];
         json_write_object_begin(writer);
-        json_member_string(writer, "type",
-                           parts->file_server->kind == FILE_SERVER_VIRTIOFS ? "virtiofs" : "9p");
-        json_member_string(writer, "source", mount->tag);
+        json_member_string(writer, "type", type);
+        json_member_string(writer, "source", parts->wsl ? parts->wsl->sources[i] : mount->tag);
         json_member_string(writer, "target", mount->spec.guest);
         json_member_bool(writer, "readonly", mount->spec.readonly);
         json_write_object_end(writer);
@@ -128,21 +130,33 @@ static void write_server(struct json_writer *writer, const struct boot_config_pa
     json_write_object_end(writer);
 }
 
+/* On Windows the host is the gateway or 127.0.0.1, as its network mode has it: the guest tries both. */
+static void write_transports(struct json_writer *writer, const struct boot_config_parts *parts)
+{
+    static const char *const machine[] = {"vsock:2:%u", NULL};
+    static const char *const wsl[] = {"tcp:gateway:%u", "tcp:127.0.0.1:%u", NULL};
+    char transport[32];
+    json_write_name(writer, "transport");
+    json_write_array_begin(writer);
+    for (const char *const *format = parts->wsl ? wsl : machine; *format; format++) {
+        snprintf(transport, sizeof(transport), *format, parts->broker->guest_port);
+        json_write_string(writer, transport);
+    }
+    json_write_array_end(writer);
+}
+
 static void write_relay(struct json_writer *writer, const struct boot_config_parts *parts)
 {
-    char transport[32];
     json_write_name(writer, "relay");
     if (!parts->broker->wanted) {
         json_write_null(writer);
     } else {
-        snprintf(transport, sizeof(transport), "vsock:2:%u", parts->broker->guest_port);
         json_write_object_begin(writer);
         json_member_int(writer, "listen", RELAY_PORT);
-        json_write_name(writer, "transport");
-        json_write_array_begin(writer);
-        json_write_string(writer, transport);
-        json_write_array_end(writer);
+        write_transports(writer, parts);
         json_member_string(writer, "token", parts->broker->token);
+        if (parts->wsl)
+            json_member_string(writer, "pin", parts->broker->pin);
         json_write_object_end(writer);
     }
     json_write_name(writer, "egress");
@@ -157,7 +171,10 @@ static void write_way_in(struct json_writer *writer, const struct boot_config_pa
         json_write_null(writer);
         return;
     }
-    snprintf(listen, sizeof(listen), "vsock:%d", WAY_IN_VSOCK_PORT);
+    if (parts->wsl)
+        snprintf(listen, sizeof(listen), WSL_WAY_IN_LISTEN "0");
+    else
+        snprintf(listen, sizeof(listen), "vsock:%d", WAY_IN_VSOCK_PORT);
     json_write_object_begin(writer);
     json_member_string(writer, "listen", listen);
     json_member_string(writer, "secret", parts->way_in_secret);

@@ -13,6 +13,7 @@
 #include "common/secret.h"
 #include "qemu-harness/broker.h"
 #include "qemu-harness/file_server.h"
+#include "qemu-harness/wsl.h"
 
 #define BOOT_CONFIG_SIZE CONTROL_LINE_MAX /* with its newline it is one line of the channel */
 
@@ -24,6 +25,7 @@ struct boot_config_parts {
     const struct mount_table *mounts;
     const struct file_server *file_server;
     const struct broker *broker;
+    const struct wsl *wsl;     /* NULL in a machine */
     const char *way_in_secret; /* "" without --server-port */
     const char *id;
     enum boot_stdio stdio;

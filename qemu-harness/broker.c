@@ -160,10 +160,15 @@ static int take_port(struct broker *broker, const struct json *line, const struc
         return 0;
     uint32_t list = json_member(line, 0, "listen");
     uint32_t first = list ? json_first(line, list) : 0;
+    enum endpoint_kind wanted = vsock->kind == VSOCK_NONE ? ENDPOINT_TCP4 : ENDPOINT_VSOCK;
     if (!first || json_string(line, first, text, sizeof(text)) < 0 ||
-        endpoint_parse_listen(&endpoint, text, why) || endpoint.kind != ENDPOINT_VSOCK)
+        endpoint_parse_listen(&endpoint, text, why) || endpoint.kind != wanted)
         return failure_set(why, EPROTO, "the broker does not say where it listens");
     broker->guest_port = endpoint.port;
+    uint32_t pin = json_member(line, 0, "pin");
+    if (vsock->kind == VSOCK_NONE &&
+        (!pin || json_string(line, pin, broker->pin, sizeof(broker->pin)) != BROKER_PIN_LENGTH))
+        return failure_set(why, EPROTO, "the broker's ready line holds no pin");
     return 0;
 }
 

@@ -20,15 +20,17 @@
 #define BROKER_LINE_MAX (64 * 1024) /* longer lines are a fault */
 #define BROKER_TOKENS_MAX 1024
 #define BROKER_READY_MS 30000
+#define BROKER_PIN_LENGTH (7 + SECRET_HEX_LENGTH) /* sha256:HEX */
 
 struct broker {
     bool wanted;     /* there is a gateway login */
     bool rules_only; /* there is none: it only checks the rules, and ends */
     int life;        /* the pipe's end whose closing ends it */
     int out, err;
-    uint32_t guest_port; /* what the guest dials at CID 2 */
+    uint32_t guest_port; /* what the guest dials: at CID 2, or the TCP port on this host */
     char token[SECRET_HEX_LENGTH + 1];
-    char egress[BROKER_LINE_MAX]; /* a JSON array of names */
+    char pin[BROKER_PIN_LENGTH + 1]; /* of its key, where the guest comes over TCP; else "" */
+    char egress[BROKER_LINE_MAX];    /* a JSON array of names */
     struct line_buffer out_lines, err_lines;
     char out_bytes[BROKER_LINE_MAX], err_bytes[BROKER_LINE_MAX];
     struct json_token tokens[BROKER_TOKENS_MAX];

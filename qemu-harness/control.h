@@ -56,7 +56,8 @@ extern const char *const control_stream_names[STREAM_COUNT];
 struct control_event {
     enum control_event_kind kind;
     char name
-        [CONTROL_NAME_MAX]; /* of the stage (STAGE, FAILED), the firewall's state, UNKNOWN: the event */
+        [CONTROL_NAME_MAX]; /* of the stage (STAGE, FAILED), the firewall's state, where the way in
+                                  * is (READY), UNKNOWN: the event */
     char text[CONTROL_TEXT_MAX]; /* FAILED, WARNING: hostile, to be escaped */
     double ms;                   /* STAGE, READY (boot_ms) */
     int64_t number; /* HELLO: protocol; CREDIT: bytes; DROPPED: lines; EXIT: code or signal */

@@ -113,6 +113,7 @@ static int read_event(struct control *control, const struct json *line, struct c
         return 0;
     case EVENT_READY:
         event->ms = take_milliseconds(line, "boot_ms");
+        take_text(line, "way_in", event->name, sizeof(event->name));
         return 0;
     case EVENT_FAILED:
         take_text(line, "stage", event->name, sizeof(event->name));

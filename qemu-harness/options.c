@@ -83,6 +83,14 @@ static const struct option_row option_table[] = {
     {"virtiofsd", OPTION_TEXT, FIELD(virtiofsd), 0, 0, "FILE", "the program virtiofsd"},
     {"vsock-device", OPTION_TEXT, FIELD(vsock_device), 0, 0, "FILE",
      "the program vhost-device-vsock, used without /dev/vhost-vsock"},
+    {"wsl", OPTION_FLAG, FIELD(wsl), 0, 0, NULL,
+     "in a distribution of the WSL rig instead of a micro-VM (for tests: there is no Windows in "
+     "it)"},
+    {"wsl-network", OPTION_TEXT, FIELD(wsl_network), 0, 0, "MODE", "nat (default) or mirrored"},
+    {"wsl-rig", OPTION_TEXT, FIELD(wsl_rig), 0, 0, "DIR",
+     "a rig that `codev-rig start DIR` has started, instead of one of our own"},
+    {"wsl-distribution", OPTION_TEXT, FIELD(wsl_distribution), 0, 0, "NAME",
+     "its name (default codev); imported where it is not there yet"},
     {"help", OPTION_FLAG, FIELD(help), 0, 0, NULL, "this text"},
     {"version", OPTION_FLAG, FIELD(version), 0, 0, NULL, "the version"},
 };
@@ -150,10 +158,28 @@ static int options_file_server(struct options *options, struct failure *why)
                        options->file_server_text);
 }
 
+static int options_wsl(const struct options *options, struct failure *why)
+{
+    const char *network = options->wsl_network;
+    if (!options->wsl && (network || options->wsl_rig || options->wsl_distribution))
+        return failure_set(why, EINVAL, "--wsl-... needs --wsl");
+    if (network && strcmp(network, "nat") != 0 && strcmp(network, "mirrored") != 0)
+        return failure_set(why, EINVAL, "--wsl-network %s: not nat or mirrored", network);
+    if (network && options->wsl_rig)
+        return failure_set(why, EINVAL, "--wsl-network is the running rig's own affair");
+    if (options->wsl && (options->file_server || options->kernel || options->qemu_arguments.count))
+        return failure_set(why, EINVAL, "--file-server, --kernel and --qemu-arg are not for --wsl");
+    if (options->wsl && options->arch && strcmp(options->arch, "x86_64") != 0)
+        return failure_set(why, EINVAL, "the WSL rig is x86_64 only");
+    return 0;
+}
+
 /* What options demand of each other. */
 static int options_judge(struct options *options, struct failure *why)
 {
     int result = options_file_server(options, why);
+    if (!result)
+        result = options_wsl(options, why);
     if (result)
         return result;
     if (options->gateway_url && !options->gateway_token_file)

@@ -54,11 +54,13 @@ struct options {
     const char *virtiofsd;
     const char *vsock_device;
     const char *file_server_text;
+    const char *wsl_network, *wsl_rig, *wsl_distribution;
     enum file_server_choice file_server;
     long cpus; /* 0: as the accelerator suggests */
     long memory_mib;
     long server_port; /* 0: the command has none */
     long port;        /* TCP on 127.0.0.1 for the way in; -1: no TCP, 0: a free one */
+    bool wsl;         /* in the WSL rig instead of a micro-VM */
     bool timeline;
     bool help, version;
     char *const *command; /* NULL-terminated; NULL: an interactive shell */

@@ -21,6 +21,8 @@ enum process_role {
     PROCESS_BROKER,
     PROCESS_VSOCK_DEVICE,
     PROCESS_FILE_SERVER,
+    PROCESS_WSL,     /* the stand-in for wsl.exe that holds the control channel */
+    PROCESS_FORWARD, /* WSL's localhost forwarding */
     PROCESS_ROLE_COUNT
 };
 

@@ -25,6 +25,8 @@ const char *const process_role_names[PROCESS_ROLE_COUNT] = {
     [PROCESS_BROKER] = "broker",
     [PROCESS_VSOCK_DEVICE] = "vsock device",
     [PROCESS_FILE_SERVER] = "file server",
+    [PROCESS_WSL] = "wsl",
+    [PROCESS_FORWARD] = "forward",
 };
 
 static void child_reset_signals(void)

@@ -194,6 +194,7 @@ static void add_vsock(struct arguments *arguments, const struct vsock *vsock)
         add(arguments, "-chardev", "socket,id=vsock,fd=%d", fd);
         add(arguments, "-device", "vhost-user-vsock-pci,chardev=vsock");
         break;
+    case VSOCK_NONE:
     case VSOCK_KIND_COUNT:
         break;
     }

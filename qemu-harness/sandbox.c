@@ -36,6 +36,7 @@ void sandbox_stop(struct sandbox *sandbox)
     output_close(&sandbox->output);
     output_close(&sandbox->error);
     qemu_close(&sandbox->qemu);
+    wsl_close(&sandbox->wsl);
     file_server_release(&sandbox->file_server);
     mount_table_close(&sandbox->mounts);
     fd_close(&sandbox->vsock.device);

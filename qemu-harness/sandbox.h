@@ -32,6 +32,7 @@
 #include "qemu-harness/timeline.h"
 #include "qemu-harness/vsock.h"
 #include "qemu-harness/way_in.h"
+#include "qemu-harness/wsl.h"
 
 #define EXIT_CANNOT_START 125
 #define HELLO_SECONDS_TCG 60
@@ -63,6 +64,7 @@ struct sandbox {
     struct process_table processes;
     struct file_server file_server;
     struct qemu qemu;
+    struct wsl wsl;
     struct vsock vsock;
     struct broker broker;
     struct control control;

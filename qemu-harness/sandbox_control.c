@@ -27,14 +27,21 @@ static void send_config(struct sandbox *sandbox)
     free(sandbox->config);
     sandbox->config = NULL;
     sandbox->config_sent = true;
-    sandbox->sync_at = sandbox->now + TIME_SYNC_MS * 1000000LL;
+    if (!sandbox->wsl.wanted) /* there the clock is everybody's */
+        sandbox->sync_at = sandbox->now + TIME_SYNC_MS * 1000000LL;
     timeline_add(&sandbox->timeline, "kernel", (double)(sandbox->now - sandbox->started_at) / 1e6);
 }
 
-static void handle_ready(struct sandbox *sandbox)
+static void handle_ready(struct sandbox *sandbox, const char *way_in)
 {
+    struct failure why;
     if (sandbox->phase != PHASE_BOOTING) /* said twice, or too late to matter */
         return;
+    if (sandbox->wsl.wanted && sandbox->way_in.secret[0] &&
+        wsl_forward(&sandbox->wsl, sandbox->vsock.path, way_in, &sandbox->processes, &why)) {
+        sandbox_fail(sandbox, false, "way-in: %s", why.text);
+        return;
+    }
     sandbox->phase = PHASE_RUNNING;
     if (sandbox->options.timeline)
         timeline_draw(&sandbox->timeline, stderr, terminal_line_end(&sandbox->terminal));
@@ -97,7 +104,7 @@ static void handle_event(struct sandbox *sandbox, const struct control_event *ev
         timeline_add(&sandbox->timeline, event->name, event->ms);
         break;
     case EVENT_READY:
-        handle_ready(sandbox);
+        handle_ready(sandbox, name);
         break;
     case EVENT_FAILED:
         control_send_ack(&sandbox->control);

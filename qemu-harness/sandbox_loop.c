@@ -215,7 +215,10 @@ static void look_after_processes(struct sandbox *sandbox)
         case PROCESS_BROKER:
             note_broker_end(sandbox, process);
             break;
+        case PROCESS_FORWARD: /* the way in is gone, no more than that */
+            break;
         case PROCESS_QEMU:
+        case PROCESS_WSL:
         case PROCESS_FILE_SERVER:
         case PROCESS_VSOCK_DEVICE:
             note_helper_end(sandbox, process);
@@ -226,10 +229,12 @@ static void look_after_processes(struct sandbox *sandbox)
     }
 }
 
-static bool qemu_ended(struct sandbox *sandbox)
+/* A rig does not end with the sandbox that ran in it: there it is codev-init whose end counts. */
+static bool guest_ended(struct sandbox *sandbox)
 {
-    const struct process *qemu = process_find(&sandbox->processes, PROCESS_QEMU);
-    return !qemu || qemu->ended;
+    const struct process *guest =
+        process_find(&sandbox->processes, sandbox->wsl.wanted ? PROCESS_WSL : PROCESS_QEMU);
+    return !guest || guest->ended;
 }
 
 /* What is due without an event. */
@@ -248,7 +253,7 @@ static void look_at_clock(struct sandbox *sandbox)
         sandbox_fail(sandbox, false, "guest: it did not end in time and was killed");
     if (sandbox->phase == PHASE_OVER && !output_pending(&sandbox->output) &&
         !output_pending(&sandbox->error) &&
-        (qemu_ended(sandbox) || sandbox->now >= sandbox->kill_at))
+        (guest_ended(sandbox) || sandbox->now >= sandbox->kill_at))
         sandbox->phase = PHASE_DONE;
 }
 
@@ -273,7 +278,8 @@ static void handle_sources(struct sandbox *sandbox, struct pollfd *fds)
 {
     if (fds[SOURCE_SIGNALS].revents)
         sandbox_handle_signals(sandbox);
-    if (fds[SOURCE_CLOCK].revents && sandbox_clock_jumped(sandbox) && sandbox->config_sent)
+    if (fds[SOURCE_CLOCK].revents && sandbox_clock_jumped(sandbox) && sandbox->config_sent &&
+        !sandbox->wsl.wanted)
         sandbox->sync_at = sandbox->now;
     if (fds[SOURCE_CONSOLE].revents)
         console_read(&sandbox->console);

@@ -14,7 +14,7 @@
 #include "common/io.h"
 
 #define DIAGNOSTICS_LINES 10
-#define PROTECTED_FIXED 19              /* paths of step_mounts besides the CA files */
+#define PROTECTED_FIXED 22              /* paths of step_mounts besides the CA files */
 #define APP_RULES "sandbox-egress.json" /* as the broker calls it */
 
 static int step_files(struct sandbox *sandbox, struct failure *why)
@@ -41,6 +41,8 @@ static int step_config(struct sandbox *sandbox, struct failure *why)
 
 static int step_machine(struct sandbox *sandbox, struct failure *why)
 {
+    if (sandbox->options.wsl)
+        return wsl_open(&sandbox->wsl, &sandbox->options, &sandbox->folder, why);
     int result = qemu_open(&sandbox->qemu, &sandbox->options, why);
     if (!result)
         accelerator_choose(&sandbox->accelerator, qemu_arch(&sandbox->qemu));
@@ -64,6 +66,9 @@ static int step_mounts(struct sandbox *sandbox, struct failure *why)
         {"the kernel", sandbox->qemu.kernel_path, true},
         {"the image", sandbox->qemu.image_path, true},
         {"the rules file", options->app_data ? app_rules : NULL, false}, /* it may be a link */
+        {"the image", options->wsl ? sandbox->wsl.image_path : NULL, true},
+        {"the rig's folder", options->wsl_rig, false},
+        {"the program", options->wsl ? sandbox->wsl.program : NULL, true},
         {"the configuration file", options->config, true},
         {"the events file", options->events, true},
         {"the console file", options->console, true},
@@ -81,7 +86,9 @@ static int step_mounts(struct sandbox *sandbox, struct failure *why)
     for (unsigned i = 0; i < options->ca_files.count; i++)
         paths[count++] = (struct protected_path){"the CA file", options->ca_files.items[i], false};
     int result = mount_table_open(&sandbox->mounts, &options->mounts, why);
-    return result ? result : mount_check(&sandbox->mounts, paths, count, why);
+    if (!result)
+        result = mount_check(&sandbox->mounts, paths, count, why);
+    return result || !options->wsl ? result : wsl_name_mounts(&sandbox->wsl, &sandbox->mounts, why);
 }
 
 static int step_account(struct sandbox *sandbox, struct failure *why)
@@ -103,6 +110,10 @@ static int step_account(struct sandbox *sandbox, struct failure *why)
 
 static int step_vsock(struct sandbox *sandbox, struct failure *why)
 {
+    if (sandbox->options.wsl) {
+        vsock_do_without(&sandbox->vsock, &sandbox->folder);
+        return 0;
+    }
     return vsock_start(&sandbox->vsock, &sandbox->options, &sandbox->folder, &sandbox->processes,
                        why);
 }
@@ -130,6 +141,8 @@ static int step_way_in(struct sandbox *sandbox, struct failure *why)
 
 static int step_file_server(struct sandbox *sandbox, struct failure *why)
 {
+    if (sandbox->options.wsl)
+        return 0; /* the rig's QEMU is */
     int result = file_server_choose(&sandbox->file_server, &sandbox->options, why);
     if (result)
         return result;
@@ -138,8 +151,26 @@ static int step_file_server(struct sandbox *sandbox, struct failure *why)
                              why);
 }
 
+static int start_wsl(struct sandbox *sandbox, struct failure *why)
+{
+    int result = control_init(&sandbox->control, -1, why);
+    if (result)
+        return result;
+    result = wsl_start(&sandbox->wsl, &sandbox->options, &sandbox->mounts, &sandbox->account,
+                       sandbox->diagnostics.guest_fd, &sandbox->processes, why);
+    if (result < 0)
+        return result;
+    control_attach(&sandbox->control, result);
+    sandbox->started_at = io_monotonic_ns();
+    fd_close(&sandbox->console.guest_fd);
+    fd_close(&sandbox->diagnostics.guest_fd);
+    return 0;
+}
+
 static int step_qemu(struct sandbox *sandbox, struct failure *why)
 {
+    if (sandbox->options.wsl)
+        return start_wsl(sandbox, why);
     uint32_t port;
     int listener = vsock_listen_control(&sandbox->vsock, &port, why);
     if (listener < 0)
@@ -220,6 +251,7 @@ static int step_boot_config(struct sandbox *sandbox, struct failure *why)
         .mounts = &sandbox->mounts,
         .file_server = &sandbox->file_server,
         .broker = &sandbox->broker,
+        .wsl = sandbox->options.wsl ? &sandbox->wsl : NULL,
         .way_in_secret = sandbox->way_in.secret,
         .id = id,
         .stdio = sandbox->terminal.present ? BOOT_TTY : BOOT_PIPE,

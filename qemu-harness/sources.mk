@@ -31,7 +31,8 @@ SANDBOX_SRCS := \
     qemu-harness/vsock.c \
     qemu-harness/vsock_linux.c \
     qemu-harness/way_in.c \
-    qemu-harness/way_in_connection.c
+    qemu-harness/way_in_connection.c \
+    qemu-harness/wsl.c
 # loaded into vhost-device-vsock
 VSOCK_FIXES_SRCS := qemu-harness/vsock_device_fixes_linux.c
 SANDBOX_LIBS :=

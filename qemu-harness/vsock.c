@@ -26,6 +26,7 @@
 const char *const vsock_kind_names[VSOCK_KIND_COUNT] = {
     [VSOCK_KERNEL] = "vhost-vsock",
     [VSOCK_HYBRID] = "vhost-device-vsock",
+    [VSOCK_NONE] = "none",
 };
 
 static int device_spawn(const struct options *options, const char *socket_path,
@@ -99,6 +100,12 @@ int vsock_start(struct vsock *vsock, const struct options *options, const struct
     return start_hybrid(vsock, options, folder, processes, why);
 }
 
+void vsock_do_without(struct vsock *vsock, const struct run_folder *folder)
+{
+    *vsock = (struct vsock){.kind = VSOCK_NONE, .device = -1};
+    run_folder_name(folder, vsock->path, "forward.sock");
+}
+
 static void hybrid_endpoint(const struct vsock *vsock, uint32_t port, struct endpoint *out)
 {
     *out = (struct endpoint){.kind = ENDPOINT_UNIX};
@@ -140,6 +147,10 @@ void vsock_broker_listen(const struct vsock *vsock, char out[ENDPOINT_TEXT_MAX])
         snprintf(out, ENDPOINT_TEXT_MAX, "vsock:0");
         return;
     }
+    if (vsock->kind == VSOCK_NONE) {
+        snprintf(out, ENDPOINT_TEXT_MAX, "tcp:127.0.0.1:0");
+        return;
+    }
     hybrid_endpoint(vsock, VSOCK_BROKER_PORT, &endpoint);
     endpoint_format(&endpoint, out);
 }
@@ -147,7 +158,7 @@ void vsock_broker_listen(const struct vsock *vsock, char out[ENDPOINT_TEXT_MAX])
 int vsock_dial(const struct vsock *vsock, uint32_t port)
 {
     struct endpoint endpoint = {.kind = ENDPOINT_VSOCK, .cid = vsock->guest_cid, .port = port};
-    if (vsock->kind == VSOCK_HYBRID) {
+    if (vsock->kind != VSOCK_KERNEL) {
         endpoint = (struct endpoint){.kind = ENDPOINT_UNIX};
         memcpy(endpoint.path, vsock->path, sizeof(endpoint.path));
     }

@@ -5,6 +5,9 @@
  *                    socket RUN/vsock.sock_P; to reach the guest one connects to RUN/vsock.sock and writes
  *                    `CONNECT P\n`, answered `OK ...\n`
  *
+ *     VSOCK_NONE     WSL: no vsock of ours. The broker listens on TCP (with TLS), the control channel is the input and
+ *                    output of wsl.exe, and RUN/forward.sock leads to the way in (wsl.h)
+ *
  * Ports of the hybrid kind are this sandbox's own (the folder is), those of the kernel are chosen free.
  */
 #ifndef QEMU_HARNESS_VSOCK_H
@@ -19,7 +22,7 @@
 
 #define VSOCK_BROKER_PORT 1025 /* hybrid only; the control channel has CONTROL_PORT_DEFAULT */
 
-enum vsock_kind { VSOCK_KERNEL, VSOCK_HYBRID, VSOCK_KIND_COUNT };
+enum vsock_kind { VSOCK_KERNEL, VSOCK_HYBRID, VSOCK_NONE, VSOCK_KIND_COUNT };
 
 extern const char *const vsock_kind_names[VSOCK_KIND_COUNT];
 
@@ -27,12 +30,15 @@ struct vsock {
     enum vsock_kind kind;
     uint32_t guest_cid;
     int device; /* kernel: /dev/vhost-vsock with the CID set; hybrid: connection to the device's socket */
-    char path[RUN_PATH_MAX]; /* hybrid: RUN/vsock.sock */
+    char path[RUN_PATH_MAX]; /* hybrid: RUN/vsock.sock; none: RUN/forward.sock */
 };
 
 /* Chooses and starts. 0 or a negative errno; on success `device` is for QEMU to inherit. */
 int vsock_start(struct vsock *vsock, const struct options *options, const struct run_folder *folder,
                 struct process_table *processes, struct failure *why);
+
+/* In the place of vsock_start, for WSL. */
+void vsock_do_without(struct vsock *vsock, const struct run_folder *folder);
 
 /* Listens for the guest's control channel; *port is what the guest is to dial. The descriptor or a
  * negative errno. */

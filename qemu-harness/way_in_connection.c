@@ -161,7 +161,7 @@ static void ask(struct way_in_connection *connection, const struct vsock *vsock,
         return;
     }
     connection->asked = true;
-    if (vsock->kind == VSOCK_KERNEL) {
+    if (vsock->kind != VSOCK_HYBRID) {
         greet(connection, secret, now);
         return;
     }

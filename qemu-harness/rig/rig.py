@@ -5,16 +5,17 @@
         --network nat|mirrored                the addresses, as WSL's two modes have them (nat)
         --modules NAME,...                    kernel modules beyond the least
         --cgroup flat|nested                  where distributions lie in the cgroup tree (flat)
-        --drive LETTER=PATH[:ro]              a Windows drive; C has four channels, others one: so many mounts
+        --drive LETTER=PATH[:ro]              a Windows drive; a path fd:N is a folder that we have inherited
+        --mounts N                            so often a drive can be mounted at a time (C: 4, others: 1)
         --ids UID:GID                         who QEMU is, when root starts it (1000:1000)
         --memory MIB                          (1024)
     codev-rig wsl FOLDER [--import TAR] -d NAME -u USER --exec ARGV...
                                               runs a program in a distribution, with our input, output and exit status
     codev-rig forward FOLDER SOCKET PORT      Windows' localhost forwarding: SOCKET (Unix) leads to 127.0.0.1:PORT there
 
-FOLDER then holds `console`, `record` (what the stand-ins for Windows saw), `eth0.pcap` (every packet that left), `rig.json`
-and `ports/`: one Unix socket for each execution at a time (qemu-harness/rig/channel.h has the frames). Nothing else of the
-guest can be reached from here. Ends with 64 on usage, 1 when something does not work."""
+FOLDER then holds `console`, `record` (what the stand-ins for Windows saw), `eth0.pcap` (every packet that left), `rig.json`,
+`qmp`, and `port-N`: one Unix socket for each execution at a time (qemu-harness/rig/channel.h has the frames). Nothing else of
+the guest can be reached from here. Ends with 64 on usage, 1 when something does not work."""
 import argparse
 import ctypes
 import fcntl
@@ -51,15 +52,16 @@ class RigError(Exception):
 # --- start -----------------------------------------------------------------------------------------------------------
 
 class Drive:
-    def __init__(self, text):
+    def __init__(self, text, mounts):
         letter, equals, path = text.partition("=")
         if not equals or len(letter) != 1 or not "A" <= letter.upper() <= "Z":
             raise RigError(f"--drive {text}: not LETTER=PATH[:ro]")
         self.letter = letter.upper()
         self.readonly = path.endswith(":ro")
-        self.path = os.path.realpath(path[:-3] if self.readonly else path)
-        self.channels = 4 if self.letter == "C" else 1
-        self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        path = path.removesuffix(":ro")
+        self.channels = mounts or (4 if self.letter == "C" else 1)
+        self.fd = int(path[3:]) if path.startswith("fd:") else os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        self.path = os.readlink(f"/proc/self/fd/{self.fd}")
         os.set_inheritable(self.fd, True)
 
     def arguments(self):
@@ -67,6 +69,21 @@ class Drive:
         yield from ("-fsdev", f"local,id={self.letter},path=/proc/self/fd/{self.fd},security_model=none,multidevs=remap{readonly}")
         for number in range(self.channels):
             yield from ("-device", f"virtio-9p-pci,fsdev={self.letter},mount_tag={self.letter}{number}")
+
+
+def inherited(path, ids, listen=False):
+    """The number of a new file or listening socket at `path` that QEMU inherits: root's folder stays closed to it."""
+    if listen:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen(1)
+            fd = os.dup(listener.fileno())
+    else:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        if os.geteuid() == 0:
+            os.fchown(fd, *ids)
+    os.set_inheritable(fd, True)
+    return fd
 
 
 def guest_folder(options):
@@ -77,21 +94,25 @@ def guest_folder(options):
 
 def qemu_arguments(options, folder, drives):
     guest = guest_folder(options) / "rig"
+    ids = tuple(map(int, options.ids.split(":")))
     listed = ",".join(f"{drive.letter}:{drive.channels}" for drive in drives)
-    line = ("console=ttyS0 quiet no_timer_check mitigations=off audit=0 apparmor=0 panic=-1 syscall.x32=y rdinit=/rig-start "
+    line = ("console=ttyS0 quiet no_timer_check tsc=unstable mitigations=off audit=0 apparmor=0 panic=-1 syscall.x32=y rdinit=/rig-start "
             f"rig.network={options.network} rig.modules={options.modules} rig.cgroup={options.cgroup} rig.drives={listed}")
     yield from (options.qemu, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-sandbox", CONFINED,
                 "-machine", MACHINE, "-accel", "tcg", "-cpu", "max", "-m", f"{options.memory}M",
                 "-kernel", str(guest / "vmlinux"), "-initrd", str(guest / "initramfs"), "-append", line,
-                "-serial", f"file:{folder}/console", "-serial", f"file:{folder}/record", "-device", "virtio-rng-pci",
-                "-qmp", f"unix:{folder}/qmp,server=on,wait=off")
+                "-device", "virtio-rng-pci",
+                "-chardev", f"socket,id=qmp,fd={inherited(folder / 'qmp', ids, True)},server=on,wait=off", "-mon", "qmp,mode=control")
+    for name in ("console", "record"):
+        yield from ("-serial", f"file:/proc/self/fd/{inherited(folder / name, ids)}")
     for name, addresses in NETWORKS[options.network]:
         v6 = "ipv4=on,ipv6=on,ipv6-prefix=fec0::,ipv6-host=fec0::2" if name == "eth0" else "ipv4=on"
         yield from ("-netdev", f"user,id={name},{addresses},{v6}", "-device", f"virtio-net-pci,netdev={name},romfile=",
-                    "-object", f"filter-dump,id=dump-{name},netdev={name},file={folder}/{name}.pcap")
+                    "-object", f"filter-dump,id=dump-{name},netdev={name},file=/proc/self/fd/{inherited(folder / (name + '.pcap'), ids)}")
     yield from ("-device", f"virtio-serial-pci,max_ports={PORTS + 1}")
     for number in range(1, PORTS + 1):
-        yield from ("-chardev", f"socket,id=port{number},path={folder}/ports/{number},server=on,wait=off",
+        listener = inherited(folder / f"port-{number}", ids, True)
+        yield from ("-chardev", f"socket,id=port{number},fd={listener},server=on,wait=off",
                     "-device", f"virtserialport,nr={number},chardev=port{number}")
     for drive in drives:
         yield from drive.arguments()
@@ -109,19 +130,16 @@ def take_ids(ids):
 
 def start(options):
     folder = pathlib.Path(options.folder).resolve()
-    (folder / "ports").mkdir(parents=True, exist_ok=True, mode=0o700)
-    drives = [Drive(text) for text in options.drive]
+    os.umask(0o077)
+    folder.mkdir(parents=True, exist_ok=True)
+    drives = [Drive(text, options.mounts) for text in options.drive]
     if len({drive.letter for drive in drives}) != len(drives):
         raise RigError("--drive: a letter stands there twice")
     facts = {"network": options.network, "drives": [[drive.letter, drive.path, drive.readonly] for drive in drives]}
     (folder / "rig.json").write_text(json.dumps(facts))
     for number in range(1, PORTS + 1):
-        (folder / "ports" / f"{number}.lock").touch()
+        (folder / f"port-{number}.lock").touch()
     arguments = list(qemu_arguments(options, folder, drives))
-    if os.geteuid() == 0:
-        uid, gid = map(int, options.ids.split(":"))
-        for path in (folder, folder / "ports"):
-            os.chown(path, uid, gid)
     parent = os.getppid()
     take_ids(options.ids)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # a change of ids has cleared it
@@ -138,7 +156,7 @@ class Port:
     def __init__(self, folder, seconds=PATIENCE):
         self.rest = b""
         end = time.monotonic() + seconds
-        while not self._claim(pathlib.Path(folder) / "ports"):
+        while not self._claim(pathlib.Path(folder)):
             if time.monotonic() > end:
                 raise RigError(f"the rig in {folder} does not answer")
             time.sleep(0.05)
@@ -146,13 +164,13 @@ class Port:
     def _claim(self, folder):
         for number in random.sample(range(1, PORTS + 1), PORTS):
             try:
-                lock = os.open(folder / f"{number}.lock", os.O_RDONLY | os.O_CLOEXEC)
+                lock = os.open(folder / f"port-{number}.lock", os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
                 return False
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 connection = socket.socket(socket.AF_UNIX)
-                connection.connect(str(folder / str(number)))
+                connection.connect(str(folder / f"port-{number}"))
             except OSError:
                 os.close(lock)
                 continue
@@ -322,6 +340,7 @@ def parse(words):
     verb.add_argument("--modules", default="")
     verb.add_argument("--cgroup", choices=("flat", "nested"), default="flat")
     verb.add_argument("--drive", action="append", default=[])
+    verb.add_argument("--mounts", type=int, default=0)
     verb.add_argument("--ids", default="1000:1000")
     verb.add_argument("--memory", type=int, default=1024)
     verb.add_argument("--qemu", default="qemu-system-x86_64")
