@@ -102,6 +102,7 @@ GUEST_LIBS := -L$(SYSROOT)/usr/lib/$(ARCH)-linux-gnu -L$(MUSL) \
 # What is in the image is small; the probe is for tests.
 GUEST_MAX_BYTES := 163840
 probe_MAX_BYTES := 262144
+codev-agent-reconnect_LDFLAGS := -Wl,--wrap=connection_open
 
 FUZZ_CC ?= clang
 FUZZ_CPPFLAGS := $(HOST_CPPFLAGS)
@@ -119,7 +120,7 @@ HOST_PROGRAMS := $(if $(BROKER_MAIN),$(BIN)/codev-broker) $(if $(SANDBOX_MAIN),$
 	$(if $(VSOCK_FIXES_SRCS),$(BIN)/codev-vsock-fixes.so) \
 	$(if $(SAN),$(if $(AGENT_MAIN),$(BIN)/codev-agent))
 GUEST_PROGRAMS := $(if $(INIT_MAIN),$(GUEST)/codev-init) $(if $(AGENT_MAIN),$(GUEST)/codev-agent) \
-	$(if $(PROBE_MAIN),$(GUEST)/probe) $(if $(RIG_MAIN),$(GUEST)/rig-program)
+	$(if $(PROBE_MAIN),$(GUEST)/probe $(GUEST)/codev-agent-reconnect) $(if $(RIG_MAIN),$(GUEST)/rig-program)
 UNIT_PROGRAMS := $(UNIT_TESTS:%=$(VARIANT)/unit/test_%)
 FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(B)/fuzz/fuzz_%)
 KERNEL := $(if $(filter x86_64,$(ARCH)),$(GUEST)/vmlinux $(GUEST)/vmlinuz,$(GUEST)/Image)
@@ -213,11 +214,13 @@ $(BIN)/codev-vsock-fixes.so: $(VSOCK_FIXES_SRCS) | packages
 	$(Q)$(HOST_CC) $(HOST_CPPFLAGS) $(CFLAGS_ALL) -O2 -fPIC $(HARDEN) $(LDFLAGS_ALL) -shared -o $@ $(filter %.c,$^)
 
 # Linked with debug information beside the objects, stripped into build/guest, and refused when too large.
+# What only the program at a fixed address uses: tables of addresses then need no relocation, and stand with the constants.
+$(GUEST_OBJ)/init/%.o $(GUEST_OBJ)/nft/%.o: GUEST_CFLAGS += -fno-pie
 # $(1) program's name, $(2) sources, $(3) GUEST_PIE or GUEST_FIXED
 define guest_program
 $(GUEST_OBJ)/$(1): $(call guest_objects,$(2)) $(GUEST_OBJ)/libcommon.a
 	$$(call say,LD,$$@)
-	$$(Q)$$(GUEST_CC) $$(GUEST_CFLAGS) $$(GUEST_LDFLAGS) $$($(3)) -o $$@ $$(filter %.o,$$^) $$(GUEST_LIBS)
+	$$(Q)$$(GUEST_CC) $$(GUEST_CFLAGS) $$(GUEST_LDFLAGS) $$($(1)_LDFLAGS) $$($(3)) -o $$@ $$(filter %.o,$$^) $$(GUEST_LIBS)
 
 $(GUEST)/$(1): $(GUEST_OBJ)/$(1)
 	$$(call say,STRIP,$$@)
@@ -229,6 +232,7 @@ endef
 $(eval $(call guest_program,codev-init,$(INIT_SRCS) $(NFT_SRCS) $(INIT_MAIN),GUEST_FIXED))
 $(eval $(call guest_program,codev-agent,$(AGENT_SRCS) $(AGENT_MAIN),GUEST_PIE))
 $(eval $(call guest_program,probe,$(PROBE_SRCS) $(PROBE_MAIN),GUEST_PIE))
+$(eval $(call guest_program,codev-agent-reconnect,$(AGENT_RECONNECT_SRCS) $(AGENT_MAIN),GUEST_PIE))
 $(eval $(call guest_program,rig-program,$(RIG_SRCS) $(RIG_MAIN),GUEST_PIE))
 $(eval $(call guest_program,bench-load,$(BENCH_SRCS) $(BENCH_GUEST_SRCS),GUEST_PIE))
 
@@ -257,7 +261,7 @@ $(KERNEL) &: kconfig/kernel.sh kconfig/check.sh kconfig/base.config kconfig/$(AR
 	$(Q)KERNEL_SRC='$(KERNEL_SRC)' kconfig/kernel.sh $(ARCH) $(GUEST)
 
 IMAGE_INPUTS := $(shell find rootfs -type f)
-$(IMAGE) &: $(IMAGE_INPUTS) $(filter-out %/probe %/rig-program,$(GUEST_PROGRAMS)) $(SYSROOT)/.complete | packages
+$(IMAGE) &: $(IMAGE_INPUTS) $(filter-out %/probe %/codev-agent-reconnect %/rig-program,$(GUEST_PROGRAMS)) $(SYSROOT)/.complete | packages
 	$(call say,IMAGE,$(GUEST)/rootfs.erofs)
 	$(Q)rootfs/image.py $(if $(and $(INIT_MAIN),$(AGENT_MAIN)),,--allow-missing) $(ARCH) $(SYSROOT) $(GUEST)
 
@@ -301,7 +305,7 @@ test: all $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
 sanitized-tests: $(UNIT_PROGRAMS)
 
 ALL_SOURCES = $(COMMON_SRCS) $(COMMON_GUEST_SRCS) $(NFT_SRCS) $(INIT_SRCS) $(INIT_MAIN) $(AGENT_SRCS) $(AGENT_MAIN) \
-	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_FIXES_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) $(RIG_SRCS) $(RIG_MAIN) \
+	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_FIXES_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) $(AGENT_RECONNECT_SRCS) $(RIG_SRCS) $(RIG_MAIN) \
 	$(BENCH_SRCS) $(BENCH_HOST_SRCS) $(BENCH_GUEST_SRCS) \
 	$(foreach test,$(UNIT_TESTS),$(unit_$(test)_SRCS)) $(foreach target,$(FUZZ_TARGETS),$(fuzz_$(target)_SRCS))
 

@@ -1,4 +1,4 @@
-# codev-agent, the relay
+# codev-agent, the relay; and for tests one that turns its sockets against the host
 AGENT_MAIN := agent/main.c
 AGENT_SRCS := \
     agent/canned.c \
@@ -13,3 +13,6 @@ AGENT_SRCS := \
     agent/relay.c \
     agent/tls.c \
     agent/transfer.c
+
+# For tests: the same, turned against the host by what it holds.
+AGENT_RECONNECT_SRCS := $(AGENT_SRCS) test/qemu/agent_reconnect.c

@@ -1,0 +1,102 @@
+"""A codev-broker that listens on TCP, and the real codev-agent in front of it.
+
+`wire(...)` stands between the two and keeps every byte of both directions, so that a test can look for what must not be
+there, cut, delay or spoil it."""
+
+import contextlib
+import pathlib
+import socket
+import threading
+
+import agent_rig
+from agent_rig import PATIENCE, eventually, listen_tcp, running
+from broker_rig import Broker, Client, Upstream, serve_with
+
+
+def address_of(text):
+    """("127.0.0.1", 50123) of tcp:127.0.0.1:50123."""
+    host, _, port = text.removeprefix("tcp:").rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+class SecureBroker(Broker):
+    """A broker that listens on TCP beside its Unix socket."""
+
+    def __init__(self, folder, *arguments, options=(), listen=("tcp:127.0.0.1:0",), **more):
+        for endpoint in listen:
+            options = [*options, "--listen", endpoint]
+        super().__init__(folder, *arguments, options=options, **more)
+        self.endpoints = self.ready["listen"][1:]
+        self.pin = self.ready["pin"].removeprefix("sha256:")
+
+    @property
+    def address(self):
+        return address_of(self.endpoints[0])
+
+    def connect(self):
+        """A bare TCP connection to the port."""
+        sock = socket.create_connection(self.address, timeout=PATIENCE)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+
+
+class AgentClient(Client):
+    """Plain HTTP to the agent's listener; the preface is the agent's."""
+
+    def __init__(self, front):  # pylint: disable=super-init-not-called
+        self.socket = agent_rig.connect(front)
+        self.pending = b""
+
+
+@contextlib.contextmanager
+def agent_to(broker, dials=None, **more):
+    """(agent, its listener) with the broker's token and pin."""
+    front = listen_tcp()
+    forward = {"role": "broker", "fd": front, "dial": list(dials or broker.endpoints), "secret": broker.token,
+               "pin": broker.pin, **more}
+    with front, running([forward]) as agent:
+        yield agent, front
+
+
+class Wire:
+    """A TCP proxy that records. `up` and `down` are what the agent and the broker sent."""
+
+    def __init__(self, target, spoil=None):
+        self.target, self.spoil = target, spoil
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.endpoint = f"tcp:127.0.0.1:{self.listener.getsockname()[1]}"
+        self.up, self.down, self.sockets = bytearray(), bytearray(), []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                upper = socket.create_connection(self.target)
+                self.sockets += [client, upper]
+                for source, sink, record in ((client, upper, self.up), (upper, client, self.down)):
+                    threading.Thread(target=self._pass, args=(source, sink, record), daemon=True).start()
+
+    def _pass(self, source, sink, record):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if self.spoil:
+                    data = self.spoil(record is self.up, len(record), data)
+                record += data
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    def cut(self):
+        """Ends every connection without a word of TLS."""
+        for sock in self.sockets:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+        self.cut()
+        for sock in self.sockets:
+            sock.close()
