@@ -45,7 +45,6 @@ struct base_mount {
 static const struct base_mount base_mounts[] = {
     {"proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=invisible"},
     {"sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL},
-    {"cgroup2", "/sys/fs/cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL},
     {"tmpfs", "/dev", MS_NOSUID | MS_STRICTATIME, "mode=0755,size=256k"},
     /* a slave belongs to its opener alone: no group may write to another's terminal */
     {"devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,mode=0600,ptmxmode=0666"},
@@ -53,6 +52,11 @@ static const struct base_mount base_mounts[] = {
     {"tmpfs", "/run", MS_NOSUID | MS_NODEV, "mode=0755"},
     {"tmpfs", "/tmp", MS_NOSUID | MS_NODEV, "mode=1777"},
     {"tmpfs", "/var/tmp", MS_NOSUID | MS_NODEV, "mode=1777"},
+};
+
+/* The machine's own. */
+static const struct base_mount machine_mounts[] = {
+    {"cgroup2", "/sys/fs/cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL},
 };
 
 struct device_node {
@@ -63,10 +67,10 @@ struct device_node {
 
 /* Documentation/admin-guide/devices.txt. No group has access to any of them. */
 static const struct device_node device_nodes[] = {
-    {"/dev/null", 0666, 1, 3},    {"/dev/zero", 0666, 1, 5},    {"/dev/full", 0666, 1, 7},
-    {"/dev/random", 0666, 1, 8},  {"/dev/urandom", 0666, 1, 9}, {"/dev/tty", 0666, 5, 0},
-    {"/dev/console", 0600, 5, 1},
+    {"/dev/null", 0666, 1, 3},   {"/dev/zero", 0666, 1, 5},    {"/dev/full", 0666, 1, 7},
+    {"/dev/random", 0666, 1, 8}, {"/dev/urandom", 0666, 1, 9}, {"/dev/tty", 0666, 5, 0},
 };
+static const struct device_node machine_nodes[] = {{"/dev/console", 0600, 5, 1}};
 
 static const struct {
     const char *path, *text;
@@ -133,10 +137,10 @@ static int root_make_writable(struct failure *why)
     return initramfs ? layer_cover(why) : layer_enter(why);
 }
 
-static int mount_table(struct failure *why)
+static int mount_table(const struct base_mount *table, size_t count, struct failure *why)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(base_mounts); i++) {
-        const struct base_mount *entry = &base_mounts[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct base_mount *entry = &table[i];
         if (mkdir(entry->target, 0755) < 0 && errno != EEXIST && errno != EPERM && errno != EROFS)
             return failure_errno(why, errno, "make the directory %s", entry->target);
         /* EBUSY: this very file system is mounted there already */
@@ -147,13 +151,18 @@ static int mount_table(struct failure *why)
     return 0;
 }
 
-static int populate_dev(struct failure *why)
+static int make_nodes(const struct device_node *table, size_t count, struct failure *why)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(device_nodes); i++) {
-        const struct device_node *node = &device_nodes[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct device_node *node = &table[i];
         if (mknod(node->path, S_IFCHR | node->mode, makedev(node->major, node->minor)) < 0)
             return failure_errno(why, errno, "make %s", node->path);
     }
+    return 0;
+}
+
+static int make_links(struct failure *why)
+{
     for (size_t i = 0; i < ARRAY_LENGTH(base_links); i++) {
         if (symlink(base_links[i].text, base_links[i].path) < 0)
             return failure_errno(why, errno, "make the link %s", base_links[i].path);
@@ -172,6 +181,20 @@ static void grace_periods_expedite(void)
     (void)umount2("/sys", MNT_DETACH);
 }
 
+/* What stands in every sandbox. */
+static int populate(struct failure *why)
+{
+    int result = mount_table(base_mounts, ARRAY_LENGTH(base_mounts), why);
+
+    if (result == 0)
+        result = make_nodes(device_nodes, ARRAY_LENGTH(device_nodes), why);
+    if (result == 0)
+        result = make_links(why);
+    if (result == 0)
+        result = make_directory("/run/codev", 0755, why);
+    return result;
+}
+
 int base_mount(struct failure *why)
 {
     mode_t mask = umask(0);
@@ -180,13 +203,48 @@ int base_mount(struct failure *why)
     int result = root_make_writable(why);
 
     if (result == 0)
-        result = mount_table(why);
+        result = populate(why);
     if (result == 0)
-        result = populate_dev(why);
+        result = mount_table(machine_mounts, ARRAY_LENGTH(machine_mounts), why);
     if (result == 0)
-        result = make_directory("/run/codev", 0755, why);
+        result = make_nodes(machine_nodes, ARRAY_LENGTH(machine_nodes), why);
     umask(mask);
     if (result == 0)
         sysctl_apply();
+    return result;
+}
+
+/* Files and folders that WSL leaves in a distribution's own file system as places for its mounts, and what it may have
+ * written there. They are empty in the layer; here they are gone. */
+static int clean_layer(struct failure *why)
+{
+    static const char *const places[] = {"/init", "/mnt/wsl", "/mnt/wslg"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
+        if (unlink(places[i]) < 0 && rmdir(places[i]) < 0 && errno != ENOENT)
+            return failure_errno(why, errno, "remove %s from the layer", places[i]);
+    }
+    (void)unlink("/etc/resolv.conf"); /* WSL makes it a link into what is hidden */
+    int result = io_write_file(AT_FDCWD, "/etc/resolv.conf", O_WRONLY | O_CREAT | O_NOFOLLOW, 0644,
+                               "nameserver 127.0.0.1\n");
+    return result < 0 ? failure_errno(why, -result, "write /etc/resolv.conf") : 0;
+}
+
+int base_mount_in_wsl(struct failure *why)
+{
+    mode_t mask = umask(0);
+    int result = 0;
+
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        result = failure_errno(why, errno, "make the mounts private");
+    if (result == 0)
+        result = layer_mount(why);
+    if (result == 0)
+        result = layer_enter(why);
+    if (result == 0)
+        result = populate(why);
+    if (result == 0)
+        result = clean_layer(why);
+    umask(mask);
     return result;
 }

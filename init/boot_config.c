@@ -283,8 +283,8 @@ static void set_defaults(struct boot_config *config)
     config->limit_nofile = 65536;
 }
 
-static int parse_text(struct boot_config *config, const char *text, size_t length,
-                      struct json_token *tokens, struct failure *why)
+static int parse_text(struct boot_config *config, enum boot_place place, const char *text,
+                      size_t length, struct json_token *tokens, struct failure *why)
 {
     struct json document;
     struct json_position where;
@@ -293,17 +293,21 @@ static int parse_text(struct boot_config *config, const char *text, size_t lengt
     if (result < 0)
         return failure_set(why, -result, "boot configuration, column %u: %s", where.column,
                            where.reason);
-    struct schema_parse parse = {
-        .document = &document, .arena = arena, .arena_size = sizeof(arena), .why = why};
+    struct schema_parse parse = {.document = &document,
+                                 .arena = arena,
+                                 .arena_size = sizeof(arena),
+                                 .why = why,
+                                 .place = place};
     set_defaults(config);
+    config->place = place;
     result = schema_read_object(&parse, 0, &boot_table, config);
     if (result == 0)
         result = boot_check_whole(&parse, config);
     return result < 0 ? failure_prefix(why, result, "boot configuration") : 0;
 }
 
-int boot_config_parse(struct boot_config *config, const char *text, size_t length,
-                      struct failure *why)
+int boot_config_parse(struct boot_config *config, enum boot_place place, const char *text,
+                      size_t length, struct failure *why)
 {
     const size_t size = CONTROL_TOKENS_MAX * sizeof(struct json_token);
     void *tokens = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -311,7 +315,7 @@ int boot_config_parse(struct boot_config *config, const char *text, size_t lengt
     if (tokens == MAP_FAILED)
         return failure_errno(why, errno, "boot configuration: memory for %d tokens",
                              CONTROL_TOKENS_MAX);
-    int result = parse_text(config, text, length, tokens, why);
+    int result = parse_text(config, place, text, length, tokens, why);
     munmap(tokens, size);
     return result;
 }

@@ -36,11 +36,15 @@ enum mount_type {
 };
 extern const char *const mount_type_names[MOUNT_TYPE_COUNT];
 
+/* Where codev-init runs, which decides what an address or a mount may be. */
+enum boot_place { PLACE_MACHINE, PLACE_WSL };
+
 struct boot_mount {
     enum mount_type type;
     const char *source; /* tag, device, directory; "" for tmpfs */
     const char *target; /* absolute and normal, below one of the allowed roots */
     bool readonly;
+    bool outside; /* WSL: a bind whose source is the distribution's, not that of another mount */
 };
 
 enum server_stdio { STDIO_LOG, STDIO_PIPE, STDIO_TTY, STDIO_COUNT };
@@ -77,6 +81,7 @@ struct boot_directory {
 };
 
 struct boot_config {
+    enum boot_place place;
     const char *id;       /* [a-z0-9-]{1,32} */
     const char *hostname; /* as wanted; made valid by hostname_set */
     int64_t unix_ns;      /* 0: do not set the clock */
@@ -99,15 +104,15 @@ struct boot_config {
     const char *fail_stage; /* test hook {"test":{"fail_stage":NAME}}: that stage fails; or NULL */
 };
 
-/* Parses and validates one JSON object. 0, or a negative errno with a reason that names the key or the
+/* Parses and validates one JSON object by the rules of this place. 0, or a negative errno with a reason that names the key or the
  * position. On failure *config is unusable. Secrets in `text` are the caller's to wipe. */
-int boot_config_parse(struct boot_config *config, const char *text, size_t length,
-                      struct failure *why);
+int boot_config_parse(struct boot_config *config, enum boot_place place, const char *text,
+                      size_t length, struct failure *why);
 
 /* Parses {"listen":..., "transport":[...], "token":..., "pin":...} for the command `relay`: index is the
  * object's in an already parsed document. */
 struct json;
-int boot_relay_parse(struct boot_relay *relay, const struct json *document, uint32_t index,
-                     struct failure *why);
+int boot_relay_parse(struct boot_relay *relay, enum boot_place place, const struct json *document,
+                     uint32_t index, struct failure *why);
 
 #endif

@@ -81,8 +81,22 @@ static int check_target(struct schema_parse *parse, const char *target)
     return 0;
 }
 
+/* In WSL the host's folders come as drvfs or by a bind; there is no tag and no disk of the sandbox's own. */
+static bool exists_here(enum boot_place place, enum mount_type type)
+{
+    if (type == MOUNT_BIND || type == MOUNT_TMPFS)
+        return true;
+    return (type == MOUNT_DRVFS) == (place == PLACE_WSL);
+}
+
 static int check_source(struct schema_parse *parse, const struct boot_mount *mount)
 {
+    if (!exists_here(parse->place, mount->type))
+        return schema_refuse(parse,
+                             parse->place == PLACE_WSL
+                                 ? "%s mounts do not exist in WSL: drvfs or bind is wanted"
+                                 : "%s mounts exist in WSL only",
+                             mount_type_names[mount->type]);
     switch (mount->type) {
     case MOUNT_VIRTIOFS:
     case MOUNT_9P:
@@ -105,7 +119,9 @@ static int check_source(struct schema_parse *parse, const struct boot_mount *mou
             return schema_refuse(parse, "a tmpfs mount has no source");
         return 0;
     case MOUNT_DRVFS:
-        return schema_refuse(parse, "drvfs mounts exist in WSL only");
+        if (mount->source[0] == '\0' || mount->source[0] == '-')
+            return schema_refuse(parse, "the source of a drvfs mount is a folder of Windows");
+        return 0;
     case MOUNT_TYPE_COUNT:
         break;
     }
@@ -138,13 +154,41 @@ int boot_check_rule_name(struct schema_parse *parse, const struct boot_config *c
 
 int boot_check_transport(struct schema_parse *parse, const struct endpoint *endpoint)
 {
-    if (endpoint->kind != ENDPOINT_VSOCK)
+    bool tcp = endpoint->kind == ENDPOINT_TCP4 || endpoint->kind == ENDPOINT_TCP6 ||
+               endpoint->kind == ENDPOINT_TCP_GATEWAY;
+
+    if (parse->place == PLACE_MACHINE && endpoint->kind != ENDPOINT_VSOCK)
         return schema_refuse(parse, "a virtual machine reaches its host over vsock only");
+    if (parse->place == PLACE_WSL && !tcp)
+        return schema_refuse(parse, "a sandbox in WSL reaches Windows over tcp only");
     return 0;
+}
+
+int boot_check_pin(struct schema_parse *parse, const struct boot_relay *relay)
+{
+    if (parse->place == PLACE_WSL && relay->pin[0] == '\0')
+        return schema_refuse(parse, "\"pin\" is needed: others can listen on a TCP port too");
+    return 0;
+}
+
+/* 127.0.0.0/8, or ::1: another address would be open to the network that Windows is in. */
+static bool is_loopback(const struct endpoint *endpoint)
+{
+    static const uint8_t six[16] = {[15] = 1};
+
+    if (endpoint->kind == ENDPOINT_TCP4)
+        return endpoint->address[0] == 127;
+    return endpoint->kind == ENDPOINT_TCP6 && memcmp(endpoint->address, six, sizeof(six)) == 0;
 }
 
 int boot_check_way_in(struct schema_parse *parse, const struct endpoint *endpoint)
 {
+    if (parse->place == PLACE_WSL) {
+        if (!is_loopback(endpoint))
+            return schema_refuse(parse, "a sandbox in WSL is entered over tcp:127.0.0.1 or "
+                                        "tcp:[::1] only");
+        return 0;
+    }
     if (endpoint->kind != ENDPOINT_VSOCK || endpoint->port == 0)
         return schema_refuse(parse, "a virtual machine is entered over a vsock port only");
     return 0;
@@ -173,7 +217,19 @@ static int check_ports(struct schema_parse *parse, const struct boot_config *con
     return 0;
 }
 
-int boot_check_whole(struct schema_parse *parse, const struct boot_config *config)
+/* As in a virtual machine a bind may show part of another mount again; any other source is the distribution's. */
+static void find_outside(struct boot_config *config)
+{
+    for (unsigned number = 0; number < config->mount_count; number++) {
+        struct boot_mount *mount = &config->mounts[number];
+        mount->outside = config->place == PLACE_WSL && mount->type == MOUNT_BIND;
+        for (unsigned other = 0; other < config->mount_count; other++)
+            if (other != number && lies_in(mount->source, config->mounts[other].target))
+                mount->outside = false;
+    }
+}
+
+int boot_check_whole(struct schema_parse *parse, struct boot_config *config)
 {
     if (config->id[strspn(config->id, LOWER_CASE DIGITS "-")] != '\0')
         return schema_refuse(parse, "id: \"%s\" holds more than a-z, 0-9 and -", config->id);
@@ -183,6 +239,7 @@ int boot_check_whole(struct schema_parse *parse, const struct boot_config *confi
     if (boot_check_path(parse, config->server.cwd) < 0)
         return -EINVAL;
     schema_leave(parse, path_length);
+    find_outside(config);
     if (!config->relay.present && config->egress_count > 0)
         return schema_refuse(parse, "egress: there is none without \"relay\"");
     if (config->fail_stage != NULL && stage_find(config->fail_stage) < 0)

@@ -23,11 +23,12 @@ int boot_check_mount(struct schema_parse *parse, const struct boot_config *confi
 /* The last entry of config->egress: [a-z0-9][a-z0-9._-]{0,63}, and not there before. */
 int boot_check_rule_name(struct schema_parse *parse, const struct boot_config *config);
 
-/* What fits a virtual machine: it has no network, so both are vsock. */
+/* What fits the place: a virtual machine has no network, so both are vsock; WSL has TCP, and the broker's key is pinned. */
 int boot_check_transport(struct schema_parse *parse, const struct endpoint *endpoint);
+int boot_check_pin(struct schema_parse *parse, const struct boot_relay *relay);
 int boot_check_way_in(struct schema_parse *parse, const struct endpoint *endpoint);
 
 /* What several values say together. */
-int boot_check_whole(struct schema_parse *parse, const struct boot_config *config);
+int boot_check_whole(struct schema_parse *parse, struct boot_config *config);
 
 #endif

@@ -84,7 +84,8 @@ int boot_read_relay(struct schema_parse *parse, uint32_t index, void *target,
     (void)field;
     relay->listen = RELAY_PORT;
     relay->present = true;
-    return schema_read_object(parse, index, &relay_table, relay);
+    int result = schema_read_object(parse, index, &relay_table, relay);
+    return result < 0 ? result : boot_check_pin(parse, relay);
 }
 
 static int read_way_in_listen(struct schema_parse *parse, uint32_t index, void *target,
@@ -118,10 +119,10 @@ int boot_read_way_in(struct schema_parse *parse, uint32_t index, void *target,
     return schema_read_object(parse, index, &way_in_table, way_in);
 }
 
-int boot_relay_parse(struct boot_relay *relay, const struct json *document, uint32_t index,
-                     struct failure *why)
+int boot_relay_parse(struct boot_relay *relay, enum boot_place place, const struct json *document,
+                     uint32_t index, struct failure *why)
 {
-    struct schema_parse parse = {.document = document, .why = why};
+    struct schema_parse parse = {.document = document, .why = why, .place = place};
     struct boot_relay fresh = {.present = false};
     int result;
 

@@ -29,8 +29,7 @@
 #define RESERVE_MAX (64ll * 1024 * 1024)
 #define RESERVE_SHARE 8 /* of the machine's memory, where that is less */
 
-/* Makes (or finds) a group below `parent` and opens it. */
-static int group_open(int parent, const char *name, struct failure *why)
+int cgroup_make(int parent, const char *name, struct failure *why)
 {
     if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
         return failure_errno(why, errno, "make the cgroup %s", name);
@@ -38,11 +37,10 @@ static int group_open(int parent, const char *name, struct failure *why)
     return group < 0 ? failure_errno(why, errno, "open the cgroup %s", name) : group;
 }
 
-static int group_pass_controllers(int group, const char *name, struct failure *why)
+static int group_pass_controllers(int group, struct failure *why)
 {
     int result = io_write_file(group, "cgroup.subtree_control", O_WRONLY, 0, CGROUP_CONTROLLERS);
-    return result < 0 ? failure_errno(why, -result, "pass pids and memory on below cgroup %s", name)
-                      : 0;
+    return result < 0 ? failure_errno(why, -result, "pass the controllers pids and memory on") : 0;
 }
 
 static int group_limit(int group, const char *file, int64_t value, struct failure *why)
@@ -80,6 +78,21 @@ static int group_limit_all(int group, int64_t pids, int64_t memory, struct failu
     return result;
 }
 
+int cgroups_limit(const struct cgroups *groups, const int *way_down, unsigned depth,
+                  const struct boot_config *config, struct failure *why)
+{
+    int result = 0;
+
+    for (unsigned level = 0; result == 0 && level < depth; level++)
+        result = group_pass_controllers(way_down[level], why);
+    if (result == 0)
+        result = group_limit_all(groups->server_fd, config->limit_pids,
+                                 server_memory(config->limit_memory_mib), why);
+    if (result == 0)
+        result = group_limit_all(groups->relay_fd, RELAY_PIDS_MAX, RELAY_MEMORY_MAX, why);
+    return result;
+}
+
 int cgroups_create(struct cgroups *groups, const struct boot_config *config, struct failure *why)
 {
     groups->server_fd = groups->relay_fd = -1;
@@ -87,32 +100,21 @@ int cgroups_create(struct cgroups *groups, const struct boot_config *config, str
     CLEANUP_FD int root = open(CGROUP_ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return failure_errno(why, errno, "open " CGROUP_ROOT);
-    int result = group_pass_controllers(root, "/", why);
-    if (result < 0)
-        return result;
-    CLEANUP_FD int codev = group_open(root, "codev", why);
+    CLEANUP_FD int codev = cgroup_make(root, "codev", why);
     if (codev < 0)
         return codev;
-    result = group_pass_controllers(codev, "codev", why);
-    if (result < 0)
-        return result;
-    CLEANUP_FD int own = group_open(codev, config->id, why);
+    CLEANUP_FD int own = cgroup_make(codev, config->id, why);
     if (own < 0)
         return own;
-    result = group_pass_controllers(own, config->id, why);
-    if (result < 0)
-        return result;
-
-    CLEANUP_FD int server = group_open(own, "server", why);
+    CLEANUP_FD int server = cgroup_make(own, "server", why);
     if (server < 0)
         return server;
-    CLEANUP_FD int relay = group_open(own, "relay", why);
+    CLEANUP_FD int relay = cgroup_make(own, "relay", why);
     if (relay < 0)
         return relay;
-    result =
-        group_limit_all(server, config->limit_pids, server_memory(config->limit_memory_mib), why);
-    if (result == 0)
-        result = group_limit_all(relay, RELAY_PIDS_MAX, RELAY_MEMORY_MAX, why);
+    const struct cgroups made = {.server_fd = server, .relay_fd = relay};
+    const int way_down[] = {root, codev, own};
+    int result = cgroups_limit(&made, way_down, ARRAY_LENGTH(way_down), config, why);
     if (result < 0)
         return result;
     groups->server_fd = fd_steal(&server);

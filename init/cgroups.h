@@ -15,6 +15,14 @@ struct cgroups {
  * eighth, at most 64 MiB, is left to the kernel, init and the agent. */
 int cgroups_create(struct cgroups *groups, const struct boot_config *config, struct failure *why);
 
+/* Their limits alone, when both groups exist; `way_down` are the groups from the top to their parent, which pass the
+ * controllers on. */
+int cgroups_limit(const struct cgroups *groups, const int *way_down, unsigned depth,
+                  const struct boot_config *config, struct failure *why);
+
+/* Makes (or finds) a group below `parent` and opens it. */
+int cgroup_make(int parent, const char *name, struct failure *why);
+
 /* Moves the calling process into a group by its directory. */
 int cgroup_enter(int group_fd, struct failure *why);
 

@@ -53,7 +53,8 @@ static int run_time(struct sandbox *sandbox, const struct json *document, struct
     bool changed;
     int result = take_number(document, "unix_ns", 1, INT64_MAX, &unix_ns, why);
 
-    (void)sandbox;
+    if (result == 0 && sandbox->place == PLACE_WSL)
+        return failure_set(why, EPERM, "in WSL the clock is everybody's");
     return result < 0 ? result : clock_set(unix_ns, &changed, why);
 }
 
@@ -151,12 +152,13 @@ static int run_relay(struct sandbox *sandbox, const struct json *document, struc
         return failure_set(why, EINVAL, "this sandbox was started without one");
     if (index == 0)
         return failure_set(why, EINVAL, "\"relay\" must be an object as in the boot configuration");
-    int result = boot_relay_parse(&fresh, document, index, why);
+    int result = boot_relay_parse(&fresh, sandbox->config.place, document, index, why);
     if (result == 0 && fresh.listen != sandbox->config.relay.listen)
         result = failure_set(why, EINVAL, "relay.listen cannot change while the sandbox runs");
     if (result == 0) {
         sandbox->config.relay = fresh;
-        result = relay_update(&sandbox->relay, &sandbox->config, why);
+        result = sandbox->place == PLACE_WSL ? wsl_link_update(sandbox->outside_fd, &fresh, why)
+                                             : relay_update(&sandbox->relay, &sandbox->config, why);
     }
     secret_wipe(&fresh, sizeof(fresh));
     return result;

@@ -24,13 +24,14 @@ int control_open(struct control *control)
     if (bytes == MAP_FAILED)
         return -errno;
     line_buffer_init(&control->in, bytes, CONTROL_LINE_MAX);
-    control->fd = -1;
+    control->fd = control->out_fd = -1;
     return 0;
 }
 
 void control_close(struct control *control)
 {
     fd_close(&control->fd);
+    fd_close(&control->out_fd);
     if (control->in.bytes != NULL)
         munmap(control->in.bytes, CONTROL_LINE_MAX);
     control->in.bytes = NULL;
@@ -40,7 +41,23 @@ void control_attach(struct control *control, int fd)
 {
     fd_close(&control->fd);
     control->fd = fd;
+    control->in_how = control->out_how = CONTROL_IO_PLAIN;
     control->ended = false;
+}
+
+void control_attach_pair(struct control *control, int in, enum control_io in_how, int out,
+                         enum control_io out_how)
+{
+    control_attach(control, in);
+    fd_close(&control->out_fd);
+    control->out_fd = out;
+    control->in_how = in_how;
+    control->out_how = out_how;
+}
+
+int control_write_fd(const struct control *control)
+{
+    return control->out_fd >= 0 ? control->out_fd : control->fd;
 }
 
 /* ---- sending ---- */
@@ -86,7 +103,8 @@ void control_output_put(struct control *control, const char *stream, const void 
 {
     struct json_writer writer;
 
-    if (control->ended || !control_output_free(control) || length > CONTROL_DATA_MAX)
+    if ((control->ended && control->out_fd < 0) || !control_output_free(control) ||
+        length > CONTROL_DATA_MAX)
         return;
     json_writer_start(&writer, control->output, sizeof(control->output));
     json_write_object_begin(&writer);
@@ -111,8 +129,8 @@ bool control_output_forget(struct control *control)
 
 bool control_wants_write(const struct control *control)
 {
-    return control->fd >= 0 && (control->events_end > control->events_start ||
-                                control->output_end > control->output_start);
+    return control_write_fd(control) >= 0 && (control->events_end > control->events_start ||
+                                              control->output_end > control->output_start);
 }
 
 /* What to write next: a pointer into the queue that it sets as `writing`, or NULL when both are empty. */
@@ -157,6 +175,7 @@ static int channel_ended(struct control *control, int error)
     control->output_start = control->output_end = 0;
     control->writing = CONTROL_IDLE;
     fd_close(&control->fd);
+    fd_close(&control->out_fd);
     return -error;
 }
 
@@ -165,11 +184,11 @@ int control_flush(struct control *control)
     const char *bytes;
     size_t length;
 
-    if (control->fd < 0)
+    if (control_write_fd(control) < 0)
         return control->ended ? -EPIPE : 0;
     while ((bytes = next_bytes(control, &length)) != NULL) {
-        ssize_t put =
-            write(control->fd, bytes, length < CONTROL_WRITE_MAX ? length : CONTROL_WRITE_MAX);
+        ssize_t put = control_write(control_write_fd(control), control->out_how, bytes,
+                                    length < CONTROL_WRITE_MAX ? length : CONTROL_WRITE_MAX);
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -193,6 +212,14 @@ static void trim_line_buffer(struct control *control)
     control->in_high = 0;
 }
 
+/* Nothing comes any more, but there is a way out of its own, where somebody may listen. */
+static int input_ended(struct control *control, int error)
+{
+    control->ended = true;
+    fd_close(&control->fd);
+    return -error;
+}
+
 int control_receive(struct control *control)
 {
     size_t room;
@@ -207,10 +234,13 @@ int control_receive(struct control *control)
         bytes = line_buffer_room(&control->in, &room);
     }
     do
-        got = read(control->fd, bytes, room < CONTROL_READ_MAX ? room : CONTROL_READ_MAX);
+        got = control_read(control->fd, control->in_how, bytes,
+                           room < CONTROL_READ_MAX ? room : CONTROL_READ_MAX);
     while (got < 0 && errno == EINTR);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return 0;
+    if (got <= 0 && control->out_fd >= 0)
+        return input_ended(control, got == 0 ? EPIPE : errno);
     if (got <= 0)
         return channel_ended(control, got == 0 ? EPIPE : errno);
     line_buffer_filled(&control->in, (size_t)got);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/encoding.h"
 #include "common/failure.h"
@@ -24,11 +25,20 @@
 #define CONTROL_READ_MAX                                                                           \
     (64 * 1024) /* one read(2): what is resident of the line buffer as a rule */
 
+/* How a descriptor of the channel is used without waiting for it (control_stdio.c). */
+enum control_io {
+    CONTROL_IO_PLAIN,  /* it is non-blocking */
+    CONTROL_IO_SOCKET, /* shared with others: MSG_DONTWAIT */
+    CONTROL_IO_WAITED  /* shared with others: poll(2) first, then a small piece */
+};
+
 enum control_queue { CONTROL_IDLE, CONTROL_EVENTS, CONTROL_OUTPUT, CONTROL_QUEUE_COUNT };
 
 struct control {
-    int fd; /* -1 before the connection and after its end */
-    bool ended;
+    int fd;     /* -1 before the connection and after its end */
+    int out_fd; /* where what is written goes, when it is not `fd`: -1 then */
+    enum control_io in_how, out_how;
+    bool ended;                 /* nothing can come any more; `out_fd` may still be there */
     enum control_queue writing; /* the queue whose front line is partly written */
     size_t events_start, events_end;
     size_t output_start, output_end;
@@ -48,6 +58,23 @@ void control_close(struct control *control); /* the descriptor and the buffers; 
 
 /* Takes over a connected non-blocking stream. What was queued before is sent over it. */
 void control_attach(struct control *control, int fd);
+
+/* The same with a descriptor for each direction. The end of the first leaves the second open: what is still to be
+ * said can be heard. */
+void control_attach_pair(struct control *control, int in, enum control_io in_how, int out,
+                         enum control_io out_how);
+
+/* The same with standard input and output, whose file descriptions stay as they are. A terminal becomes raw until
+ * control_restore_terminal. */
+int control_attach_stdio(struct control *control, struct failure *why);
+void control_restore_terminal(void);
+
+/* read(2) and write(2) that never wait, for control.c: as these, with EAGAIN. */
+ssize_t control_read(int fd, enum control_io how, void *out, size_t length);
+ssize_t control_write(int fd, enum control_io how, const void *data, size_t length);
+
+/* Where events go: to be polled while control_wants_write; -1 when nobody can be told anything. */
+int control_write_fd(const struct control *control);
 
 /* Starts an event {"event":NAME, and returns the writer for its further members; ended by
  * control_event_end, which queues it: 0, or -ENOBUFS when the queue has no room (the event is lost). */
@@ -90,7 +117,8 @@ int control_dial(struct control *control, int64_t deadline, struct failure *why)
 int control_port_find(const char *command_line, uint32_t *port);
 
 /* Writes one line where a person at the machine's console may see it: for failures that no host can be
- * told of. */
+ * told of. After console_is_stderr only to standard error: in WSL the console is not ours. */
 void console_write(const char *text);
+void console_is_stderr(void);
 
 #endif

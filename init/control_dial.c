@@ -148,6 +148,13 @@ int control_dial(struct control *control, int64_t deadline, struct failure *why)
     }
 }
 
+static bool console_closed;
+
+void console_is_stderr(void)
+{
+    console_closed = true;
+}
+
 void console_write(const char *text)
 {
     static const char *const places[] = {"/dev/console", "/dev/kmsg"};
@@ -156,7 +163,7 @@ void console_write(const char *text)
 
     if (length >= (int)sizeof(line))
         length = sizeof(line) - 1;
-    for (unsigned number = 0; number < ARRAY_LENGTH(places); number++) {
+    for (unsigned number = 0; !console_closed && number < ARRAY_LENGTH(places); number++) {
         CLEANUP_FD int fd = open(places[number], O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
         if (fd >= 0 && write(fd, line, (size_t)length) > 0)
             return;

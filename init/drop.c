@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -70,10 +71,11 @@ static void sort(int *numbers, unsigned count)
     }
 }
 
-/* Closes all but 0 to 2 and those to keep: the gaps between them, in order. The cgroup's is kept for its step. */
+/* Closes all but 0 to 2 and those to keep: the gaps between them, in order. The cgroup's and the root's are kept for
+ * their steps. */
 static int step_descriptors(struct drop_state *state, struct failure *why)
 {
-    int keep[DROP_KEEP_MAX + 1];
+    int keep[DROP_KEEP_MAX + 2];
     unsigned count = state->plan->keep_count, from = STDERR_FILENO + 1;
 
     if (count > DROP_KEEP_MAX)
@@ -81,6 +83,7 @@ static int step_descriptors(struct drop_state *state, struct failure *why)
     if (count > 0)
         memcpy(keep, state->plan->keep_fds, count * sizeof(*keep));
     keep[count++] = state->plan->cgroup_fd;
+    keep[count++] = state->plan->root_fd;
     sort(keep, count);
     for (unsigned i = 0; i < count; i++) {
         if (keep[i] < 0 || (unsigned)keep[i] < from)
@@ -173,6 +176,11 @@ static int step_cgroup(struct drop_state *state, struct failure *why)
 
 static int step_root(struct drop_state *state, struct failure *why)
 {
+    if (state->plan->root_fd > 0) {
+        int result = setns(state->plan->root_fd, CLONE_NEWNS) < 0 ? -errno : 0;
+        close(state->plan->root_fd);
+        return result;
+    }
     return state->plan->empty_root ? empty_root_enter(why) : 0;
 }
 

@@ -20,7 +20,8 @@ struct drop_plan {
     const int *keep_fds; /* kept at their numbers, besides 0..2, which must be right already */
     unsigned keep_count;
     int64_t limit_nofile;
-    bool empty_root;      /* agent: into an empty read-only tmpfs root */
+    bool empty_root; /* agent: into an empty read-only tmpfs root */
+    int root_fd;     /* agent in WSL: a mount namespace whose root is entered instead; 0: none */
     bool user_namespaces; /* server: leave user namespaces and mounts to the kernel's own checks */
     enum drop_filter filter;
 };

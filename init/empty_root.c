@@ -33,16 +33,10 @@ static int empty_tmpfs(void)
     return result < 0 ? result : mount_context_create(context, EMPTY_ROOT_FLAGS);
 }
 
-int empty_root_enter(struct failure *why)
+int empty_root_pivot(int root, struct failure *why)
 {
-    if (unshare(CLONE_NEWNS) < 0)
-        return failure_errno(why, errno, "new mount namespace");
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return failure_errno(why, errno, "make the mounts private");
-
-    CLEANUP_FD int root = empty_tmpfs();
-    if (root < 0)
-        return failure_errno(why, -root, "make an empty tmpfs");
     CLEANUP_FD int target = open("/run", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (target < 0)
         return failure_errno(why, errno, "open /run");
@@ -57,4 +51,14 @@ int empty_root_enter(struct failure *why)
     if (chdir("/") < 0)
         return failure_errno(why, errno, "enter the empty root");
     return 0;
+}
+
+int empty_root_enter(struct failure *why)
+{
+    if (unshare(CLONE_NEWNS) < 0)
+        return failure_errno(why, errno, "new mount namespace");
+    CLEANUP_FD int root = empty_tmpfs();
+    if (root < 0)
+        return failure_errno(why, -root, "make an empty tmpfs");
+    return empty_root_pivot(root, why);
 }

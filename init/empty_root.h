@@ -9,4 +9,8 @@
  * descriptor afterwards). Needs CAP_SYS_ADMIN. 0 or a negative errno; after a failure the process must end. */
 int empty_root_enter(struct failure *why);
 
+/* The second half: in a mount namespace that is the caller's own already, makes this detached mount the root and
+ * the only mount. */
+int empty_root_pivot(int root, struct failure *why);
+
 #endif

@@ -1,14 +1,17 @@
-/* codev-init: PID 1 of the sandbox's virtual machine.
+/* codev-init: PID 1 of the sandbox.
  *
- * It brings the machine up in stages (stage.h), each of which fails closed, runs one server in it as an
- * ordinary account, and ends with it. From its first instruction to the machine's power-off it is the only
+ * It brings the sandbox up in stages (stage.h), each of which fails closed, runs one server in it as an
+ * ordinary account, and ends with it. From its first instruction to the end it is the only
  * process that no limit applies to, and it parses nothing that other processes of the guest or the network
  * sent: what it reads is the kernel's, and the host's commands on the control channel.
  *
- * PID 1 may never exit: every function that ends the sandbox powers the machine off (shutdown.h).
+ * In a virtual machine PID 1 may never exit: every function that ends the sandbox powers the machine off (shutdown.h).
+ * In WSL (`--wsl`) there is a process outside besides (wsl.h), and PID 1's exit ends the sandbox.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdnoreturn.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/io.h"
@@ -16,7 +19,9 @@
 #include "init/sandbox.h"
 #include "init/shutdown.h"
 #include "init/start.h"
+#include "init/start_wsl.h"
 #include "init/supervise.h"
+#include "init/wsl.h"
 
 static struct sandbox sandbox; /* no initialiser: its buffers shall not lie in the program's file */
 
@@ -29,10 +34,27 @@ static stage_function *const stage_functions[STAGE_COUNT] = {
     [STAGE_SELF_TEST] = start_self_test, [STAGE_SERVER] = start_server,
 };
 
+/* WSL: the kernel, its clock and its hardware are everybody's, the rest is the sandbox's own. */
+static stage_function *const wsl_functions[STAGE_COUNT] = {
+    [STAGE_BASE] = start_wsl_base,
+    [STAGE_CONFIG] = start_config,
+    [STAGE_CLOCK] = NULL,
+    [STAGE_HOSTNAME] = start_hostname,
+    [STAGE_ACCOUNT] = start_account,
+    [STAGE_MOUNTS] = start_wsl_mounts,
+    [STAGE_NETWORK] = start_wsl_network,
+    [STAGE_FIREWALL] = start_firewall,
+    [STAGE_CGROUPS] = start_wsl_cgroups,
+    [STAGE_RELAY] = start_wsl_relay,
+    [STAGE_SELF_TEST] = start_wsl_self_test,
+    [STAGE_SERVER] = start_server,
+};
+
 static void report_stage(struct sandbox *done, enum stage_id stage, int64_t nanoseconds)
 {
     (void)event_stage(&done->control, stage_names[stage], nanoseconds);
     (void)control_flush(&done->control);
+    wsl_note_stage(stage);
 }
 
 static const char *wanted_failure(const struct sandbox *asked)
@@ -40,8 +62,14 @@ static const char *wanted_failure(const struct sandbox *asked)
     return asked->configured ? asked->config.fail_stage : NULL;
 }
 
-static const struct stage_plan plan = {
+static const struct stage_plan machine_plan = {
     .functions = stage_functions,
+    .done = report_stage,
+    .fail_stage = wanted_failure,
+};
+
+static const struct stage_plan wsl_plan = {
+    .functions = wsl_functions,
     .done = report_stage,
     .fail_stage = wanted_failure,
 };
@@ -63,8 +91,9 @@ static void reserve_stdio(void)
 static void mark_absent(void)
 {
     sandbox.cgroups = (struct cgroups){.server_fd = -1, .relay_fd = -1};
-    sandbox.relay = (struct relay_process){.config_fd = -1, .binary_fd = -1};
-    sandbox.signal_fd = -1;
+    sandbox.relay = (struct relay_process){
+        .config_fd = -1, .binary_fd = -1, .room_fd = -1, .room_namespace_fd = -1};
+    sandbox.signal_fd = sandbox.outside_fd = sandbox.own_cgroup_fd = -1;
     sandbox.io.input.fd = -1;
     for (int stream = 0; stream < OUTPUT_STREAM_COUNT; stream++)
         sandbox.io.outputs[stream].fd = -1;
@@ -75,20 +104,18 @@ static void begin(void)
     struct failure why;
 
     sandbox.started_ns = io_monotonic_ns();
-    mark_absent();
     shutdown_guard_faults();
-    reserve_stdio();
-    if (control_open(&sandbox.control) < 0 || supervise_open_signals(&sandbox, &why) < 0)
-        sandbox_abort("no memory or no signals: power-off");
+    if (supervise_open_signals(&sandbox, &why) < 0)
+        sandbox_abort("no signals: the end");
     (void)event_hello(&sandbox.control);
 }
 
-static void run_stages(void)
+static void run_stages(const struct stage_plan *plan)
 {
     enum stage_id failed;
     struct failure why;
 
-    if (stage_run_all(&plan, &sandbox, &failed, &why) < 0)
+    if (stage_run_all(plan, &sandbox, &failed, &why) < 0)
         sandbox_fail(&sandbox, failed, &why);
 }
 
@@ -99,23 +126,44 @@ static void report_ready(void)
                           &sandbox.config.way_in, &sandbox.report);
 }
 
-/* Anywhere else than in its machine: nothing is done. */
+static noreturn void run(const struct stage_plan *plan)
+{
+    begin();
+    run_stages(plan);
+    report_ready();
+    supervise_until_end(&sandbox);
+    sandbox_end(&sandbox);
+}
+
+/* PID 1 of a sandbox in WSL. */
+static void run_in_wsl(void)
+{
+    run(&wsl_plan);
+}
+
+/* Anywhere else than in its machine or in WSL: nothing is done. */
 static int refuse(void)
 {
     static const char text[] =
-        "codev-init is PID 1 of a virtual machine and does nothing elsewhere\n";
+        "codev-init is PID 1 of a virtual machine; in WSL: codev-init --wsl, as root\n";
 
     (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
     return 64; /* EX_USAGE */
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    if (getpid() != 1)
+    bool machine = getpid() == 1; /* whatever the kernel's command line gave it as arguments */
+
+    if (!machine && (argc != 2 || strcmp(argv[1], "--wsl") != 0))
         return refuse();
-    begin();
-    run_stages();
-    report_ready();
-    supervise_until_end(&sandbox);
-    sandbox_end(&sandbox);
+    mark_absent();
+    reserve_stdio();
+    if (control_open(&sandbox.control) < 0)
+        sandbox_abort("no memory: the end");
+    if (machine)
+        run(&machine_plan);
+    sandbox.place = PLACE_WSL;
+    shutdown_by_exit();
+    return wsl_run(&sandbox, run_in_wsl);
 }

@@ -23,8 +23,16 @@
 #include "init/mount_api.h"
 #include "init/mount_target.h"
 #include "init/mount_types.h"
+#include "init/wsl_link.h"
 
 #define UNDO_TIMEOUT_MS 3000 /* a file server that is gone may answer nothing at all */
+
+static int outside_link = -1;
+
+void mounts_outside(int link)
+{
+    outside_link = link;
+}
 
 static const char *const target_roots[] = {
     "/workspace", "/home", "/opt", "/mnt", "/srv", "/run/codev",
@@ -90,7 +98,9 @@ int mounts_order(const struct boot_config *config, unsigned order[BOOT_MOUNTS_MA
 static int mount_one(int root, const struct boot_mount *mount, const struct account *account,
                      struct failure *why)
 {
-    CLEANUP_FD int detached = mount_type_make(mount, account, why);
+    bool outside = mount->type == MOUNT_DRVFS || mount->outside;
+    CLEANUP_FD int detached = outside ? wsl_link_mount(outside_link, mount, account, why)
+                                      : mount_type_make(mount, account, why);
     if (detached < 0)
         return detached;
     CLEANUP_FD int target = mount_target_open(root, mount->target, 0755, account, why);

@@ -12,6 +12,9 @@
 int mounts_apply(const struct boot_config *config, const struct account *account,
                  struct failure *why);
 
+/* WSL: where to ask for what only the distribution sees (wsl_link.h). Before mounts_apply. */
+void mounts_outside(int link);
+
 /* The pure part of the order: indices, parents and the sources of binds first. -ELOOP when binds need each other. */
 int mounts_order(const struct boot_config *config, unsigned order[BOOT_MOUNTS_MAX]);
 

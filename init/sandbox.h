@@ -15,6 +15,7 @@
 #include "init/server.h"
 #include "init/server_io.h"
 #include "init/stage.h"
+#include "init/wsl_link.h"
 #include "nft/firewall.h"
 
 /* How far the server's life has come. Only supervise.c changes it. */
@@ -33,6 +34,7 @@ enum phase {
 enum timer { TIMER_READY_PROBE, TIMER_READY_LIMIT, TIMER_AGENT_RESTART, TIMER_PHASE, TIMER_COUNT };
 
 struct sandbox {
+    enum boot_place place;
     int64_t started_ns; /* PID 1's first instructions, CLOCK_MONOTONIC */
     bool configured;    /* `config` below is valid */
     bool mounted;       /* the stage `mounts` was begun */
@@ -55,6 +57,10 @@ struct sandbox {
     int64_t timers[TIMER_COUNT]; /* CLOCK_MONOTONIC; 0: off */
     int64_t probe_wait_ns;
     int signal_fd;
+    int own_cgroup_fd;      /* WSL: the group in which we were started; -1 without one */
+    uint32_t witness_count; /* WSL: listeners outside, for the self-test */
+    struct wsl_witness witnesses[WSL_WITNESSES_MAX];
+    int outside_fd; /* WSL: to the process outside (wsl_link.h); -1 in a machine */
 };
 
 #endif

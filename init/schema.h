@@ -23,6 +23,8 @@ struct schema_parse {
     char path[SCHEMA_PATH_MAX]; /* of the key being read, for messages */
     size_t path_length;
     struct failure *why;
+    unsigned
+        place; /* for the checks of the tables' owner (enum boot_place); the engine does not look at it */
 };
 
 struct schema_field;

@@ -4,8 +4,8 @@
  * parent takes them in the table's order and in no other. A check whose result does not come is wrong: a child that
  * crashes, hangs or cannot drop fails the start.
  *
- * "Outside" has no listener that init could open: in a VM there is no second machine within reach, and a listener
- * in another network namespace is out of reach by construction. What is tried are addresses (documentation
+ * "Outside" a machine there is no listener that init could open: no second machine is within reach. In WSL there are
+ * some, which the process outside opened in the shared network (wsl_witness.h). Besides, what is tried are addresses (documentation
  * networks, the metadata service, QEMU's host, each TCP transport) and the ways past the IP layer, which all have to
  * be refused at once; silence counts as a way out.
  */
@@ -36,6 +36,11 @@ static bool has_no_relay(const struct boot_config *config)
     return !config->relay.present;
 }
 
+static bool is_in_wsl(const struct boot_config *config)
+{
+    return config->place == PLACE_WSL;
+}
+
 static bool has_no_user_namespaces(const struct boot_config *config)
 {
     return !config->user_namespaces;
@@ -63,6 +68,9 @@ static const struct {
     {"no-netfilter-socket", check_no_netfilter_socket, NULL},
     {"no-tcp-outside", check_no_tcp_outside, NULL},
     {"no-udp-outside", check_no_udp_outside, NULL},
+    {"no-live-listener", check_no_live_listener, is_in_wsl},
+    {"windows-hidden", check_windows_hidden, is_in_wsl},
+    {"no-windows-executable", check_no_windows_executable, is_in_wsl},
     {"dns-answers-nxdomain", check_dns_answers_nxdomain, NULL},
     {"no-egress-without-login", check_no_egress_without_login, has_no_relay},
     {"broker-answers", check_broker_answers, has_relay},
@@ -151,11 +159,16 @@ static bool take_result(struct dropped_child *child, size_t index, struct self_t
 }
 
 int self_test_run(const struct boot_config *config, const struct account *account, int cgroup_fd,
-                  pid_t agent_pid, struct self_test_report *report, struct failure *why)
+                  pid_t agent_pid, const struct wsl_witness *witnesses, unsigned witness_count,
+                  struct self_test_report *report, struct failure *why)
 {
     const struct drop_plan plan = {.account = account};
-    struct self_test_context context = {
-        .config = config, .plan = &plan, .agent_pid = agent_pid, .init_pid = getpid()};
+    struct self_test_context context = {.config = config,
+                                        .plan = &plan,
+                                        .agent_pid = agent_pid,
+                                        .init_pid = getpid(),
+                                        .witnesses = witnesses,
+                                        .witness_count = witness_count};
     int64_t deadline = io_monotonic_ns() + SELF_TEST_TIMEOUT_MS * 1000000LL;
     const struct self_test_check *wrong = NULL;
     struct dropped_child child;

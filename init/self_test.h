@@ -7,6 +7,7 @@
 
 #include "init/account.h"
 #include "init/boot_config.h"
+#include "init/wsl_link.h"
 
 #define SELF_TEST_CHECKS_MAX 32
 
@@ -26,6 +27,7 @@ struct self_test_report {
  * 404, or 503 while the login is away, with a codev_ error that is not the agent's own 502). -EPERM with the first
  * wrong check in `why`; the report is complete either way. Blocks until done (bounded). */
 int self_test_run(const struct boot_config *config, const struct account *account, int cgroup_fd,
-                  pid_t agent_pid, struct self_test_report *report, struct failure *why);
+                  pid_t agent_pid, const struct wsl_witness *witnesses, unsigned witness_count,
+                  struct self_test_report *report, struct failure *why);
 
 #endif

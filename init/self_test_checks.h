@@ -5,6 +5,8 @@
 #ifndef INIT_SELF_TEST_CHECKS_H
 #define INIT_SELF_TEST_CHECKS_H
 
+#include <sys/socket.h>
+
 #include "init/drop.h"
 #include "init/self_test.h"
 
@@ -12,6 +14,8 @@ struct self_test_context {
     const struct boot_config *config;
     const struct drop_plan *plan;
     pid_t agent_pid, init_pid;
+    const struct wsl_witness *witnesses; /* WSL: live listeners outside */
+    unsigned witness_count;
 };
 
 struct self_test_detail {
@@ -28,6 +32,9 @@ bool self_test_say(struct self_test_detail *detail, bool ok, const char *format,
 /* For something that must fail: `result` as a system call returns it. Right when it is negative; errno is named. */
 bool self_test_refused(struct self_test_detail *detail, long result, const char *what);
 
+/* 0 when something at this address was reached, or nothing was said for a second; else the errno of the refusal. */
+int self_test_reach(const struct sockaddr_storage *address, socklen_t length, int type);
+
 /* self_test_privilege.c */
 self_test_function check_drop_identity, check_no_root_again, check_no_new_namespace, check_no_mount,
     check_no_io_uring, check_no_device_node, check_system_not_writable, check_cgroup_locked,
@@ -36,6 +43,9 @@ self_test_function check_drop_identity, check_no_root_again, check_no_new_namesp
 /* self_test_network.c */
 self_test_function check_no_network_device, check_no_vsock, check_no_packet_socket,
     check_no_raw_socket, check_no_netfilter_socket, check_no_tcp_outside, check_no_udp_outside;
+
+/* self_test_wsl.c */
+self_test_function check_no_live_listener, check_windows_hidden, check_no_windows_executable;
 
 /* self_test_relay.c */
 self_test_function check_no_egress_without_login, check_broker_answers, check_dns_answers_nxdomain;

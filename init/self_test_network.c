@@ -78,17 +78,16 @@ bool check_no_netfilter_socket(const struct self_test_context *context,
     return no_socket(detail, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER, "NETLINK_NETFILTER");
 }
 
-/* 0 when something at this address was reached, or nothing was said; else the errno of the refusal. */
-static int try_to_reach(const struct sockaddr *address, socklen_t length, int type)
+int self_test_reach(const struct sockaddr_storage *address, socklen_t length, int type)
 {
-    CLEANUP_FD int fd = socket(address->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    CLEANUP_FD int fd = socket(address->ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     struct pollfd ready = {.fd = fd, .events = type == SOCK_STREAM ? POLLOUT : POLLIN};
     int error = 0;
     socklen_t error_length = sizeof(error);
 
     if (fd < 0)
         return errno;
-    if (connect(fd, address, length) < 0 && errno != EINPROGRESS)
+    if (connect(fd, (const struct sockaddr *)address, length) < 0 && errno != EINPROGRESS)
         return errno;
     if (type == SOCK_DGRAM && send(fd, "codev", 5, MSG_NOSIGNAL) < 0)
         return errno;
@@ -121,7 +120,7 @@ static bool refused_outside(struct self_test_detail *detail, int type)
     for (size_t i = 0; i < ARRAY_LENGTH(outside); i++) {
         struct sockaddr_storage address;
         socklen_t length = parse_address(&address, outside[i].address, outside[i].port);
-        error = try_to_reach((struct sockaddr *)&address, length, type);
+        error = self_test_reach(&address, length, type);
         if (error == 0)
             return self_test_say(detail, false, "%s port %u is not refused", outside[i].address,
                                  outside[i].port);
@@ -129,26 +128,30 @@ static bool refused_outside(struct self_test_detail *detail, int type)
     return self_test_say(detail, true, "%zu addresses: %s", ARRAY_LENGTH(outside), strerror(error));
 }
 
-/* The broker's own address, where it has one of this kind, and the way in's are the agent's alone. */
+static bool refused_endpoint(const struct endpoint *endpoint, struct self_test_detail *detail)
+{
+    struct sockaddr_storage address;
+    char text[ENDPOINT_TEXT_MAX];
+
+    if (endpoint->kind != ENDPOINT_TCP4 && endpoint->kind != ENDPOINT_TCP6)
+        return true;
+    int length = endpoint_sockaddr(endpoint, &address);
+    if (length >= 0 && self_test_reach(&address, (socklen_t)length, SOCK_STREAM) != 0)
+        return true;
+    endpoint_format(endpoint, text);
+    return self_test_say(detail, false, "%.80s is not refused", text);
+}
+
+/* The broker's own addresses, where they are of this kind, and the way in's are the agent's alone. */
 static bool refused_transports(const struct self_test_context *context,
                                struct self_test_detail *detail)
 {
-    const struct boot_relay *relay = &context->config->relay;
+    const struct boot_config *config = context->config;
 
-    for (unsigned i = 0; relay->present && i < relay->transport_count; i++) {
-        const struct endpoint *transport = &relay->transports[i];
-        struct sockaddr_storage address;
-        char text[ENDPOINT_TEXT_MAX];
-        if (transport->kind != ENDPOINT_TCP4 && transport->kind != ENDPOINT_TCP6)
-            continue;
-        int length = endpoint_sockaddr(transport, &address);
-        if (length >= 0 &&
-            try_to_reach((struct sockaddr *)&address, (socklen_t)length, SOCK_STREAM) != 0)
-            continue;
-        endpoint_format(transport, text);
-        return self_test_say(detail, false, "%.80s is not refused", text);
-    }
-    return true;
+    for (unsigned i = 0; config->relay.present && i < config->relay.transport_count; i++)
+        if (!refused_endpoint(&config->relay.transports[i], detail))
+            return false;
+    return !config->way_in.present || refused_endpoint(&config->way_in.listen, detail);
 }
 
 bool check_no_tcp_outside(const struct self_test_context *context, struct self_test_detail *detail)

@@ -1,32 +1,24 @@
-/* Starting and signalling the server: see server.h.
- *
- * The child tells of its failures over a pipe that execve(2) closes: end of file without a text means
- * that the program runs. The parent waits for that no longer than START_LIMIT_MS, since the working
- * directory and the program may lie on a file system that the host serves and that hangs.
- */
+/* Starting and signalling the server: see server.h, and child_execute.h for how its start is waited for. */
 #include "init/server.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/endpoint.h"
-#include "common/io.h"
+#include "init/child_execute.h"
 #include "init/drop.h"
 #include "init/server_stdio.h"
 
 #define START_LIMIT_MS 30000
 #define PROGRAM_PATH_MAX 4096
-#define EXIT_NOT_STARTED 127
 
 /* ---- in the child ---- */
 
@@ -74,71 +66,33 @@ static int execute(char **argv, char **environment, struct failure *why)
     return failure_errno(why, -result, "execute %s", argv[0]);
 }
 
-static int become_server(const struct boot_config *config, const struct drop_plan *plan,
-                         const int theirs[3], char **environment, struct failure *why)
+/* What the child needs until it is the server. */
+struct server_child {
+    const struct boot_config *config;
+    struct drop_plan *plan;
+    const int *theirs;
+    char **environment;
+};
+
+static int become_server(void *argument, int *report_fd, struct failure *why)
 {
+    const struct server_child *child = argument;
+    const struct boot_server *wanted = &child->config->server;
+
+    child->plan->keep_fds = report_fd;
+    child->plan->keep_count = 1;
     for (int number = 0; number < 3; number++)
-        if (dup2(theirs[number], number) < 0)
+        if (dup2(child->theirs[number], number) < 0)
             return failure_errno(why, errno, "descriptor %d", number);
-    int result = drop_to_account(plan, why);
+    int result = drop_to_account(child->plan, why);
     if (result < 0)
         return result;
-    if (chdir(config->server.cwd) < 0)
-        return failure_errno(why, errno, "enter the working directory %s", config->server.cwd);
-    return execute(config->server.argv, environment, why);
+    if (chdir(wanted->cwd) < 0)
+        return failure_errno(why, errno, "enter the working directory %s", wanted->cwd);
+    return execute(wanted->argv, child->environment, why);
 }
 
 /* ---- in init ---- */
-
-/* Waits for the child's end of the pipe to close: 0 when it executed the program. */
-static int await_start(int fd, struct failure *why)
-{
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    int ready;
-
-    do
-        ready = poll(&wait, 1, START_LIMIT_MS);
-    while (ready < 0 && errno == EINTR);
-    if (ready == 0)
-        return failure_set(why, ETIMEDOUT, "the program was not executed within %d s",
-                           START_LIMIT_MS / 1000);
-    ssize_t got = io_read_full(fd, why->text, sizeof(why->text));
-    if (got == 0)
-        return 0;
-    why->text[sizeof(why->text) - 1] = '\0';
-    return -ECHILD;
-}
-
-static int spawn(struct server *server, const struct boot_config *config, struct drop_plan *plan,
-                 const int theirs[3], char **environment, struct failure *why)
-{
-    int report[2];
-
-    if (pipe2(report, O_CLOEXEC) < 0)
-        return failure_errno(why, errno, "make a pipe");
-    CLEANUP_FD int reading = report[0];
-    pid_t pid = fork();
-    if (pid < 0) {
-        close(report[1]);
-        return failure_errno(why, errno, "fork");
-    }
-    if (pid == 0) {
-        plan->keep_fds = &report[1];
-        plan->keep_count = 1;
-        become_server(config, plan, theirs, environment, why);
-        (void)io_write_full(report[1], why->text, sizeof(why->text));
-        _exit(EXIT_NOT_STARTED);
-    }
-    close(report[1]);
-    int result = await_start(reading, why);
-    if (result < 0) {
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, result == -ETIMEDOUT ? WNOHANG : 0);
-        return result;
-    }
-    server->pid = pid;
-    return 0;
-}
 
 int server_start(struct server *server, struct server_io *io, const struct boot_config *config,
                  const struct account *account, int cgroup_fd, char **environment,
@@ -158,7 +112,9 @@ int server_start(struct server *server, struct server_io *io, const struct boot_
 
     if (result < 0)
         return result;
-    result = spawn(server, config, &plan, pair.theirs, environment, why);
+    const struct server_child child = {
+        .config = config, .plan = &plan, .theirs = pair.theirs, .environment = environment};
+    result = child_execute(&server->pid, become_server, (void *)&child, START_LIMIT_MS, why);
     server_stdio_close(pair.theirs);
     if (result < 0)
         server_stdio_close(pair.ours);

@@ -8,6 +8,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/reboot.h>
@@ -20,15 +21,30 @@
 #include "init/command.h"
 #include "init/events.h"
 #include "init/mounts.h"
+#include "init/wsl.h"
 
 #define MILLISECOND 1000000ll
 #define KILL_LIMIT_MS 1000
 #define SYNC_LIMIT_S 30
 
+/* In WSL, to the process outside: what was said last. */
+#define STATUS_EXIT 0
+#define STATUS_FAILED 1
+#define STATUS_FAULT 2 /* nothing */
+
+static bool ends_by_exit;
+
+void shutdown_by_exit(void)
+{
+    ends_by_exit = true;
+}
+
 /* The machine's end. reboot(2) fails only without CAP_SYS_BOOT, and returns where nothing can switch the
  * power; then a restart, which the harness and every VMM take as an end, and at last waiting: never exit. */
-static noreturn void power_off(void)
+static noreturn void power_off(int status)
 {
+    if (ends_by_exit)
+        _exit(status);
     if (getpid() == 1) {
         reboot(RB_POWER_OFF);
         reboot(RB_AUTOBOOT);
@@ -41,7 +57,7 @@ static noreturn void power_off(void)
 static void power_off_at_once(int signal)
 {
     (void)signal;
-    power_off();
+    power_off(STATUS_FAULT);
 }
 
 static void report_fault(int signal)
@@ -54,7 +70,7 @@ static void report_fault(int signal)
     digits[0] = (char)('0' + signal / 10);
     digits[1] = (char)('0' + signal % 10);
     console_write(line);
-    power_off();
+    power_off(STATUS_FAULT);
 }
 
 void shutdown_guard_faults(void)
@@ -68,7 +84,7 @@ void shutdown_guard_faults(void)
 void sandbox_abort(const char *text)
 {
     console_write(text);
-    power_off();
+    power_off(STATUS_FAULT);
 }
 
 /* Kills a group and reaps until nothing of it is left, for KILL_LIMIT_MS at most. */
@@ -96,7 +112,8 @@ static void sync_all(const struct sandbox *sandbox)
     alarm(SYNC_LIMIT_S);
     if (sandbox->mounted)
         mounts_undo(&sandbox->config);
-    sync();
+    if (!ends_by_exit) /* in WSL the disks are everybody's */
+        sync();
     alarm(0);
 }
 
@@ -117,16 +134,19 @@ static void await_acknowledgement(struct sandbox *sandbox)
     int64_t left;
 
     while (!sandbox->acknowledged && (left = deadline - io_monotonic_ns()) > 0) {
-        struct pollfd entry = {.fd = control->fd, .events = POLLIN};
+        struct pollfd polls[] = {{.fd = control->fd, .events = POLLIN},
+                                 {.fd = control_write_fd(control), .events = POLLOUT}};
         char *line;
         size_t length;
         if (control_flush(control) < 0)
             return;
-        if (control_wants_write(control))
-            entry.events |= POLLOUT;
-        poll(&entry, 1, (int)(left / MILLISECOND) + 1);
-        if (entry.revents != 0 && control_receive(control) < 0)
-            return;
+        if (!control_wants_write(control))
+            polls[1].fd = -1;
+        if (control->fd < 0 && polls[1].fd < 0)
+            return; /* all is said, and nothing can come */
+        poll(polls, ARRAY_LENGTH(polls), (int)(left / MILLISECOND) + 1);
+        if (polls[0].revents != 0)
+            (void)control_receive(control);
         while (control_next_line(control, &line, &length) > 0)
             command_run(sandbox, line, length);
     }
@@ -136,8 +156,9 @@ void sandbox_end(struct sandbox *sandbox)
 {
     end_everything(sandbox);
     (void)event_exit(&sandbox->control, sandbox->server.wait_status);
+    wsl_note_end();
     await_acknowledgement(sandbox);
-    power_off();
+    power_off(STATUS_EXIT);
 }
 
 void sandbox_fail(struct sandbox *sandbox, enum stage_id stage, const struct failure *why)
@@ -145,13 +166,14 @@ void sandbox_fail(struct sandbox *sandbox, enum stage_id stage, const struct fai
     char text[FAILURE_TEXT_MAX + 64];
 
     (void)event_failed(&sandbox->control, stage_names[stage], why->text);
-    if (sandbox->control.fd < 0) {
+    wsl_note_end();
+    if (control_write_fd(&sandbox->control) < 0) {
         snprintf(text, sizeof(text), "stage %s failed: %s", stage_names[stage], why->text);
         console_write(text);
     }
     (void)control_flush(&sandbox->control);
     end_everything(sandbox);
-    if (sandbox->control.fd >= 0)
+    if (control_write_fd(&sandbox->control) >= 0)
         await_acknowledgement(sandbox);
-    power_off();
+    power_off(STATUS_FAILED);
 }

@@ -18,6 +18,9 @@ noreturn void sandbox_fail(struct sandbox *sandbox, enum stage_id stage, const s
 /* Nothing can be told to anyone any more: a line on the console, then power-off. */
 noreturn void sandbox_abort(const char *text);
 
+/* WSL: the ends below are an exit of PID 1, with status 0 after `exit` and 1 after a failure. */
+void shutdown_by_exit(void);
+
 /* A fault of init itself (SIGSEGV and its kin) powers off instead of crashing the kernel. */
 void shutdown_guard_faults(void);
 

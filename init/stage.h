@@ -29,7 +29,8 @@ typedef int stage_function(struct sandbox *sandbox, struct failure *why);
 
 /* What the engine runs and whom it tells. */
 struct stage_plan {
-    stage_function *const *functions; /* STAGE_COUNT of them, in order */
+    stage_function *const
+        *functions; /* STAGE_COUNT of them, in order; NULL: there is no such stage here */
     void (*done)(struct sandbox *sandbox, enum stage_id stage, int64_t nanoseconds);
     const char *(*fail_stage)(const struct sandbox *sandbox); /* the test hook's name, or NULL */
 };

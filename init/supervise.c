@@ -1,6 +1,6 @@
 /* The event loop: see supervise.h; the phases stand in sandbox.h.
  *
- * One poll(2) over a table of seven descriptors that is filled anew from the state each time: what has
+ * One poll(2) over a table of nine descriptors that is filled anew from the state each time: what has
  * no interest is not in it, so nothing has to be re-armed, no event can meet an object that is gone, and
  * the end of a stream that nobody reads cannot make the loop spin. The clock is read once per wake-up.
  * Timers are a table of points in time; the next one bounds the wait.
@@ -28,6 +28,7 @@
 #include "init/command.h"
 #include "init/events.h"
 #include "init/shutdown.h"
+#include "init/wsl_link.h"
 
 #define MILLISECOND 1000000ll
 #define DRAIN_LIMIT (500 * MILLISECOND)
@@ -40,6 +41,8 @@
 enum source {
     SOURCE_SIGNALS,
     SOURCE_CONTROL,
+    SOURCE_CONTROL_OUT,
+    SOURCE_OUTSIDE,
     SOURCE_FIREWALL,
     SOURCE_SERVER, /* SERVER_IO_POLLS entries from here */
     SOURCE_COUNT = SOURCE_SERVER + SERVER_IO_POLLS
@@ -207,9 +210,21 @@ static void handle_control(struct sandbox *sandbox)
         command_run(sandbox, line, length);
         result = 0;
     }
-    if (result <
-        0) /* it ended, or sent a line that is too long: what follows would make no sense */
+    if (result ==
+        -EMSGSIZE) /* what follows the beginning of a line that is too long makes no sense */
         control_end(&sandbox->control);
+}
+
+/* WSL: what the process outside has to say of its agent. Its own end would have been ours too. */
+static void handle_outside(struct sandbox *sandbox)
+{
+    struct failure why;
+    int result = wsl_link_take_report(sandbox->outside_fd, &why);
+
+    if (result < 0)
+        sandbox_fail(sandbox, STAGE_RELAY, &why);
+    if (result > 0)
+        (void)event_warning(&sandbox->control, why.text);
 }
 
 static void handle_firewall(struct sandbox *sandbox)
@@ -303,8 +318,10 @@ static void prepare(const struct sandbox *sandbox, struct pollfd polls[SOURCE_CO
 {
     polls[SOURCE_SIGNALS] = (struct pollfd){.fd = sandbox->signal_fd, .events = POLLIN};
     polls[SOURCE_CONTROL] = (struct pollfd){.fd = sandbox->control.fd, .events = POLLIN};
+    polls[SOURCE_CONTROL_OUT] = (struct pollfd){.fd = -1, .events = POLLOUT};
     if (control_wants_write(&sandbox->control))
-        polls[SOURCE_CONTROL].events |= POLLOUT;
+        polls[SOURCE_CONTROL_OUT].fd = control_write_fd(&sandbox->control);
+    polls[SOURCE_OUTSIDE] = (struct pollfd){.fd = sandbox->outside_fd, .events = POLLIN};
     polls[SOURCE_FIREWALL] =
         (struct pollfd){.fd = nft_firewall_watch_fd(&sandbox->firewall), .events = POLLIN};
     server_io_prepare(&sandbox->io, &sandbox->control, &polls[SOURCE_SERVER]);
@@ -327,6 +344,8 @@ static void turn_loop(struct sandbox *sandbox)
         handle_signals(sandbox, now);
     if (polls[SOURCE_CONTROL].revents & (POLLIN | POLLHUP | POLLERR))
         handle_control(sandbox);
+    if (polls[SOURCE_OUTSIDE].revents != 0)
+        handle_outside(sandbox);
     server_io_run(&sandbox->io, &sandbox->control, &polls[SOURCE_SERVER]);
     run_timers(sandbox, now);
     check_drain(sandbox, now);

@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct failure why = {.text = ""};
 
-    if (boot_config_parse(&config, (const char *)data, size, &why) < 0) {
+    if (boot_config_parse(&config, PLACE_MACHINE, (const char *)data, size, &why) < 0) {
         FUZZ_CHECK(why.text[0] != '\0');
         return 0;
     }

@@ -24,7 +24,7 @@ static inline int parse(const char *text)
 {
     size_t length = strlen(text);
     char *copy = guard_copy(text, length);
-    int result = boot_config_parse(&config, copy, length, &why);
+    int result = boot_config_parse(&config, PLACE_MACHINE, copy, length, &why);
 
     guard_free(copy, length);
     return result;

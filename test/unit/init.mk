@@ -8,6 +8,6 @@ unit_boot_config_check_SRCS := test/unit/test_boot_config_check.c $(BOOT_CONFIG_
 unit_log_buffer_SRCS := test/unit/test_log_buffer.c init/log_buffer.c
 unit_restart_SRCS := test/unit/test_restart.c init/restart.c
 unit_stage_SRCS := test/unit/test_stage.c init/stage.c common/failure.c common/io.c
-CONTROL_SRCS := init/control.c init/control_dial.c init/events.c $(COMMON_SRCS)
+CONTROL_SRCS := init/control.c init/control_dial.c init/control_stdio.c init/events.c $(COMMON_SRCS)
 unit_control_SRCS := test/unit/test_control.c $(CONTROL_SRCS)
 unit_server_io_SRCS := test/unit/test_server_io.c init/server_io.c init/log_buffer.c $(CONTROL_SRCS)

@@ -274,13 +274,15 @@ static void relay_command(void **state)
 
     (void)state;
     assert_int_equal(json_parse(&document, text, strlen(text), tokens, 32, &where), 0);
-    assert_int_equal(boot_relay_parse(&relay, &document, json_member(&document, 0, "relay"), &why),
+    assert_int_equal(boot_relay_parse(&relay, PLACE_MACHINE, &document,
+                                      json_member(&document, 0, "relay"), &why),
                      0);
     assert_true(relay.present);
     assert_int_equal(relay.transports[0].port, 7);
     relay.listen = 1;
-    assert_int_equal(
-        boot_relay_parse(&relay, &document, json_member(&document, 0, "command"), &why), -EINVAL);
+    assert_int_equal(boot_relay_parse(&relay, PLACE_MACHINE, &document,
+                                      json_member(&document, 0, "command"), &why),
+                     -EINVAL);
     assert_non_null(strstr(why.text, "relay: an object is wanted"));
     assert_int_equal(relay.listen, 1); /* untouched */
 }

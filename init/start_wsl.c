@@ -1,0 +1,84 @@
+/* The stages' functions in WSL, where they differ: see start.c and start_wsl.h. */
+#include "init/start_wsl.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "init/base.h"
+#include "init/events.h"
+#include "init/mounts.h"
+#include "init/network.h"
+#include "init/sandbox.h"
+#include "init/start.h"
+#include "init/wsl.h"
+#include "init/wsl_cgroups.h"
+#include "init/wsl_link.h"
+
+static struct wsl_message message; /* one at a time */
+
+int start_wsl_base(struct sandbox *sandbox, struct failure *why)
+{
+    (void)sandbox;
+    return base_mount_in_wsl(why);
+}
+
+int start_wsl_mounts(struct sandbox *sandbox, struct failure *why)
+{
+    mounts_outside(sandbox->outside_fd);
+    return start_mounts(sandbox, why);
+}
+
+/* The namespace is there since PID 1's first instruction; what is in it is looked at, not assumed. */
+int start_wsl_network(struct sandbox *sandbox, struct failure *why)
+{
+    (void)sandbox;
+    return network_prepare(why);
+}
+
+int start_wsl_cgroups(struct sandbox *sandbox, struct failure *why)
+{
+    struct failure warning;
+
+    wsl_note_group(sandbox->config.id);
+    int result = wsl_cgroups_create(&sandbox->cgroups, sandbox->own_cgroup_fd, &sandbox->config,
+                                    &warning, why);
+    if (result == -EEXIST)
+        wsl_note_group(""); /* it is the other one's */
+    if (result == 0 && warning.text[0] != '\0')
+        (void)event_warning(&sandbox->control, warning.text);
+    return result;
+}
+
+/* First the outer agent, which needs no more of ours than the folder, then the inner one. */
+int start_wsl_relay(struct sandbox *sandbox, struct failure *why)
+{
+    struct boot_config *config = &sandbox->config;
+
+    memset(&message, 0, sizeof(message));
+    message.kind = WSL_START;
+    message.relay = config->relay;
+    message.way_in = config->way_in;
+    message.way_in.present = config->way_in.present && config->server.port != 0;
+    int result = wsl_link_ask(sandbox->outside_fd, &message, NULL, why);
+    if (result < 0)
+        return result;
+    config->way_in.listen = message.way_in.listen;
+    sandbox->witness_count = message.witness_count;
+    memcpy(sandbox->witnesses, message.witnesses, sizeof(sandbox->witnesses));
+    return relay_start(&sandbox->relay, config, sandbox->cgroups.relay_fd, why);
+}
+
+/* Nothing of it is reached from inside, and nobody outside saw anyone come. */
+int start_wsl_self_test(struct sandbox *sandbox, struct failure *why)
+{
+    int result = start_self_test(sandbox, why);
+
+    if (result < 0)
+        return result;
+    memset(&message, 0, sizeof(message));
+    message.kind = WSL_TOUCHED;
+    result = wsl_link_ask(sandbox->outside_fd, &message, NULL, why);
+    if (result == 0 && message.touched)
+        return failure_set(why, EPERM, "somebody came to the listeners outside the sandbox");
+    return result;
+}

@@ -1,0 +1,344 @@
+"""A pretended WSL on this machine, for `codev-init --wsl`: no virtual machine, the machine's own kernel, everything in
+namespaces of the rig's own, so that the machine's network is neither used nor changed.
+
+    windows     a network namespace with 172.31.0.1 and fd31::1: the gateway, as with NAT
+    the VM      a network namespace with 172.31.0.2 and fd31::2 on eth0, joined to it: what all distributions share
+    distribution  PID, mount, IPC and UTS namespaces with the image's rootfs.tar as root: as WSL clones them, with its own
+                PID 1, a bind-mounted /init, /mnt/c, /mnt/wsl, /mnt/wslg, /run/WSL with a socket, and a mount.drvfs
+
+What the test itself does inside one of them goes through nsenter(1)."""
+import base64
+import contextlib
+import json
+import os
+import pathlib
+import secrets
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+GUEST = pathlib.Path(os.environ.get("CODEV_GUEST", TOP / "build" / "guest" / "x86_64"))
+BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / "build" / "bin"))
+PATIENCE = 40  # seconds: for what has to happen, never a verdict on speed
+INIT = "/usr/libexec/codev/codev-init"
+SECRET = "5ec0" * 16
+
+# Its own PID 1, which does nothing but reap. $1: the root.
+ENTER = r"""
+set -e
+mount --make-rprivate /
+mount --bind "$1" "$1"
+cd "$1"
+mount -t proc -o nosuid,nodev,noexec proc proc
+mount -t sysfs sysfs sys
+mount -t tmpfs -o mode=0755 tmpfs dev
+for node in "null 1 3" "zero 1 5" "random 1 8" "urandom 1 9" "full 1 7" "tty 5 0" "console 5 1" "kmsg 1 11"; do
+    set -- "$1" $node
+    mknod -m 0666 dev/$2 c $3 $4
+done
+mkdir -p sys/fs/cgroup
+if [ -d /sys/fs/cgroup/unified ]; then
+    mount -t tmpfs tmpfs sys/fs/cgroup
+    mkdir sys/fs/cgroup/unified
+    mount --rbind /sys/fs/cgroup/unified sys/fs/cgroup/unified
+elif [ -f /sys/fs/cgroup/cgroup.procs ]; then
+    mount --rbind /sys/fs/cgroup sys/fs/cgroup
+fi
+mount -t tmpfs -o mode=0755 tmpfs run
+mkdir -p run/WSL run/user mnt/c mnt/wsl mnt/wslg
+touch init
+mount --bind usr/local/windows/init init
+mount -t tmpfs -o mode=0777 tmpfs mnt/c
+mount -t tmpfs tmpfs mnt/wsl
+mount -t tmpfs tmpfs mnt/wslg
+mkdir -p mnt/c/Users/x/app mnt/c/Windows
+echo secret >mnt/c/Windows/secret
+echo shared >mnt/wsl/shared
+mkdir -p .old
+pivot_root . .old
+umount -l /.old
+rmdir /.old
+exec /usr/bin/busybox sh -c 'while :; do /usr/bin/busybox sleep 1000 & wait; done'
+"""
+
+# What `mount -t drvfs C:\Users\x\app TARGET -o OPTIONS` runs. It notes its arguments where the test sees them.
+DRVFS = r"""#!/usr/bin/busybox sh
+echo "$@" >>/usr/local/windows/drvfs.log
+[ -S /run/WSL/1_interop ] || { echo "no interop" >&2; exit 3; }
+path=$(echo "$1" | /usr/bin/busybox sed 's|^C:|/mnt/c|; s|\\|/|g')
+[ -d "$path" ] || { echo "$1: no such folder of Windows" >&2; exit 2; }
+exec /usr/bin/busybox mount -o bind "$path" "$2"
+"""
+
+
+def run(*command, **more):
+    more.setdefault("check", True)
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=PATIENCE, **more)
+
+
+def eventually(condition, what, patience=PATIENCE):
+    end = time.monotonic() + patience
+    while True:
+        result = condition()
+        if result:
+            return result
+        assert time.monotonic() < end, f"not within {patience} s: {what}"
+        time.sleep(0.02)
+
+
+def stat_of(pid):
+    """(state, parent) of a process, or None."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return fields[0], int(fields[1])
+
+
+def children(pid):
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and (stat_of(name) or (0, 0))[1] == pid]
+
+
+def descendants(pid):
+    found = []
+    for child in children(pid):
+        found += [child, *descendants(child)]
+    return found
+
+
+class Holder:
+    """A process that keeps new namespaces of some kinds alive."""
+
+    def __init__(self, *flags):
+        self.process = subprocess.Popen(["unshare", *flags, "sh", "-c", "echo ready; read never"],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == "ready\n"
+        self.pid = self.process.pid
+
+    def run(self, *command, **more):
+        return run("nsenter", "-t", self.pid, "-n", *command, **more)
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(PATIENCE)
+        self.process.stdout.close()
+
+
+class Sandbox:
+    """One `codev-init --wsl` in the distribution, with its standard input and output."""
+
+    def __init__(self, rig, config, wrapper=(), stdio="pipe"):
+        self.rig, self.events, self.rest = rig, [], b""
+        self.config = config
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "WSL_DISTRO_NAME": "codev", "WSL_INTEROP":
+                       "/run/WSL/1_interop"}
+        before = set(rig.inits())
+        kind = stdio
+        if kind == "socket":
+            ours, theirs = socket.socketpair()
+            self.input = self.output = ours
+            streams = dict(stdin=theirs, stdout=theirs)
+        else:
+            self.input = self.output = None
+            streams = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(rig.enter_command(*wrapper, INIT, "--wsl"), env=environment,
+                                        stderr=subprocess.PIPE, **streams)
+        if kind == "socket":
+            theirs.close()
+        self.outer = eventually(lambda: next(iter(set(rig.inits()) - before), None) or self.process.poll() is not None,
+                                "codev-init starts")
+        if config is not None:
+            self.send(config)
+
+    def send(self, message):
+        data = (message if isinstance(message, str) else json.dumps(message)).encode() + b"\n"
+        if self.input is not None:
+            self.input.sendall(data)
+        else:
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
+
+    def read(self, patience=PATIENCE):
+        """The next event, or None at the end."""
+        end = time.monotonic() + patience
+        source = self.output if self.output is not None else self.process.stdout
+        while b"\n" not in self.rest:
+            ready, _, _ = select.select([source], [], [], max(0, end - time.monotonic()))
+            assert ready, f"no event within {patience} s; before: {self.events[-5:]}"
+            data = os.read(source.fileno(), 65536)
+            if not data:
+                return None
+            self.rest += data
+        line, self.rest = self.rest.split(b"\n", 1)
+        if not line:
+            return self.read(patience)
+        event = json.loads(line)
+        self.events.append(event)
+        if event["event"] in ("exit", "failed"):
+            with contextlib.suppress(OSError):
+                self.send({"command": "ack"})
+        return event
+
+    def until(self, name, patience=PATIENCE):
+        while True:
+            event = self.read(patience)
+            assert event is not None, f"the end before {name}: {self.events}, {self.process.stderr.read()}"
+            if event["event"] == name:
+                return event
+            assert event["event"] not in ("exit", "failed"), f"{event} before {name}"
+
+    def end(self):
+        """The last event, and the exit status."""
+        while self.read() is not None:
+            pass
+        last = self.events[-1] if self.events else None
+        status = self.process.wait(PATIENCE)
+        self.close()
+        return last, status
+
+    def output_of(self, stream="stdout"):
+        return b"".join(base64.b64decode(event["data"]) for event in self.events
+                        if event["event"] == "output" and event["stream"] == stream)
+
+    def warnings(self):
+        return [event["text"] for event in self.events if event["event"] == "warning"]
+
+    def shutdown(self):
+        self.send({"command": "shutdown", "grace_ms": 100})
+        return self.end()
+
+    def inner(self):
+        """PID 1, by the host's number."""
+        return next(pid for pid in children(self.outer) if not self.rig.is_agent(pid))
+
+    def outer_agent(self):
+        return next((pid for pid in children(self.outer) if self.rig.is_agent(pid)), None)
+
+    def inner_agent(self):
+        return next((pid for pid in children(self.inner()) if self.rig.is_agent(pid)), None)
+
+    def inside(self, *command, **more):
+        """Runs a program of this machine in the sandbox's network namespace, as root: a privileged hook."""
+        return run("nsenter", "-t", self.inner(), "-n", *command, **more)
+
+    def close(self):
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr, self.input):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+class Rig:
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="codev-wsl-", dir="/tmp"))
+        self.folder.chmod(0o755)
+        self.root = self.folder / "distribution"
+        self.root.mkdir()
+        run("tar", "xf", GUEST / "rootfs.tar", "-C", self.root, "--numeric-owner")
+        for name in ("codev-init", "codev-agent"):
+            shutil.copy(GUEST / name, self.root / "usr/libexec/codev" / name)
+        self.furnish()
+        self.windows, self.vm = Holder("-n"), Holder("-n")
+        self.sandboxes = []
+        self.make_network()
+        self.distribution = subprocess.Popen(
+            ["nsenter", "-t", str(self.vm.pid), "-n", "unshare", "-m", "-p", "-i", "-u", "--fork", "--kill-child", "sh", "-c",
+             ENTER, "enter", str(self.root)])
+        self.pid = eventually(self.find_distribution, "the distribution starts")
+        self.interop = self.make_interop()
+
+    def furnish(self):
+        windows = self.root / "usr/local/windows"
+        windows.mkdir(parents=True)
+        (windows / "init").write_text("#!/usr/bin/busybox sh\nexit 0\n")
+        helper = self.root / "usr/sbin/mount.drvfs"
+        helper.unlink(missing_ok=True)
+        helper.write_text(DRVFS)
+        for script in (windows / "init", helper):
+            script.chmod(0o755)
+
+    def make_network(self):
+        run("ip", "link", "add", "eth0", "netns", self.vm.pid, "type", "veth", "peer", "name", "vmnic", "netns",
+            self.windows.pid)
+        for where, link, four, six in ((self.vm, "eth0", "172.31.0.2/24", "fd31::2/64"),
+                                       (self.windows, "vmnic", "172.31.0.1/24", "fd31::1/64")):
+            for command in (f"link set lo up", f"link set {link} up", f"addr add {four} dev {link}",
+                            f"addr add {six} dev {link} nodad"):
+                where.run("ip", *command.split())
+        self.vm.run("ip", "route", "add", "default", "via", "172.31.0.1")
+        self.vm.run("ip", "-6", "route", "add", "default", "via", "fd31::1")
+
+    def find_distribution(self):
+        assert self.distribution.poll() is None
+        found = [pid for pid in children(self.distribution.pid)
+                 if b"while :; do" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+                 and b"/usr/bin/busybox" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()[:20]]
+        return found[0] if found else None
+
+    def make_interop(self):
+        interop = socket.socket(socket.AF_UNIX)
+        interop.bind(f"/proc/{self.pid}/root/run/WSL/1_interop")
+        interop.listen()
+        interop.setblocking(False)
+        os.chmod(f"/proc/{self.pid}/root/run/WSL/1_interop", 0o777)
+        return interop
+
+    def enter_command(self, *command):
+        return ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-n", "-p", "-r", "-w", "--", *map(str, command)]
+
+    def inits(self):
+        """Processes in the distribution's PID namespace that are codev-init and were started from outside of it."""
+        own = os.readlink(f"/proc/{self.pid}/ns/pid")
+        found = []
+        for name in os.listdir("/proc"):
+            if not name.isdigit():
+                continue
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{name}/ns/pid") == own and \
+                        pathlib.Path(f"/proc/{name}/cmdline").read_bytes() == INIT.encode() + b"\0--wsl\0":
+                    found.append(int(name))
+        return found
+
+    def is_agent(self, pid):
+        with contextlib.suppress(OSError):
+            return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() == b"codev-agent\0"
+        return False
+
+    def config(self, argv=("sh", "-c", "exec nc -ll -p 4096 -e cat"), port=4096, **more):
+        return {"protocol": 1, "id": "t" + secrets.token_hex(3), "server": {
+            "argv": list(argv), "port": port, "stdio": "pipe", "cwd": "/", "ready_timeout_ms": 20000,
+            **more.pop("server", {})},
+            "way_in": {"listen": "tcp:127.0.0.1:0", "secret": SECRET}, **more}
+
+    def start(self, config=None, **more):
+        sandbox = Sandbox(self, config, **more)
+        self.sandboxes.append(sandbox)
+        return sandbox
+
+    def ready(self, config=None, **more):
+        sandbox = self.start(config or self.config(), **more)
+        sandbox.ready = sandbox.until("ready")
+        return sandbox
+
+    def end(self):
+        for sandbox in self.sandboxes:
+            if sandbox.process.poll() is None:
+                sandbox.process.stdin and sandbox.process.stdin.close()
+                with contextlib.suppress(ProcessLookupError):
+                    for pid in descendants(sandbox.process.pid):
+                        os.kill(pid, signal.SIGKILL)
+                sandbox.process.kill()
+                sandbox.process.wait(PATIENCE)
+            sandbox.close()
+        self.interop.close()
+        os.kill(self.pid, signal.SIGKILL)
+        self.distribution.wait(PATIENCE)
+        self.windows.end()
+        self.vm.end()
+        shutil.rmtree(self.folder)
