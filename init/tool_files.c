@@ -26,6 +26,9 @@
 #define OS_RELEASE_FILE "/etc/os-release"
 #define OS_RELEASE_MAX 4096
 
+/* git-lfs tries whatever fails eight times, for 36 s in all: a refusal of the broker too. */
+#define LFS_SETTINGS "[lfs \"transfer\"]\n\tmaxretries = 3\n"
+
 struct text {
     char *out;
     size_t size, length; /* length may pass size: checked once, at the end */
@@ -78,6 +81,8 @@ int tool_files_git(char *out, size_t size, const struct boot_config *config)
     for (size_t i = 0; i < ARRAY_LENGTH(git_hosts); i++) {
         if (!upstream_is_allowed(config, git_hosts[i].rule))
             continue;
+        if (text.length == 0)
+            add(&text, LFS_SETTINGS);
         upstream_url(url, config, git_hosts[i].rule);
         add(&text, "[url \"");
         add(&text, url);

@@ -64,6 +64,7 @@ static void git(void **state)
                             "url.http://127.0.0.1:8788/github/.insteadOf"),
                         "https://github.com/\ngit@github.com:\nssh://git@github.com/\n"
                         "git://github.com/\n");
+    assert_string_equal(ask("git config --file %s --get-all lfs.transfer.maxretries"), "3\n");
     allow("gitlab", "github");
     assert_true(tool_files_git(text, sizeof(text), &config) > 0);
     assert_non_null(strstr(ask("git config --file %s --list"), "gitlab/.insteadof=https://gitlab"));
