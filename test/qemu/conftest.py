@@ -114,3 +114,16 @@ def sandbox():
     bench = Bench()
     yield bench
     assert bench.close() == ([], []), "processes or files were left behind"
+
+
+def pytest_configure(config):
+    config.codev_started = time.time()
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """The tables that the tests made. One process prints them itself; what several print beside each other is lost."""
+    if not getattr(config.option, "numprocesses", None):
+        return
+    for table in sorted((BUILD / "results").glob("*.md")):
+        if table.stat().st_mtime >= config.codev_started:
+            terminalreporter.write("\n" + table.read_text())

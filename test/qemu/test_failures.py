@@ -69,16 +69,17 @@ def test_every_stage_that_fails_powers_off(stages, tmp_path):
 
 def test_machine_that_failed_ends_by_itself(tmp_path):
     """QEMU's own exit status: 0 for a machine that switched itself off, something else for one that was killed."""
-    status, program = tmp_path / "status", tmp_path / "qemu"
-    for path in (tmp_path, *tmp_path.parents[:2]):
-        path.chmod(0o755)
-    status.touch()
-    status.chmod(0o666)
-    real = shutil.which("qemu-system-" + ARCH)
-    program.write_text(f"#!/bin/bash\n{real} \"$@\"\necho $? >{status}\n")
-    program.chmod(0o755)
-    sandbox = run("true", [*with_config(tmp_path, {"test": {"fail_stage": "firewall"}}), "--qemu", program])
-    assert sandbox.status == CANNOT_START and status.read_text() == "0\n"
+    with tempfile.TemporaryDirectory(prefix="codev-", dir="/tmp") as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)  # QEMU runs as an ordinary user
+        status, program = folder / "status", folder / "qemu"
+        status.touch()
+        status.chmod(0o666)
+        real = shutil.which("qemu-system-" + ARCH)
+        program.write_text(f"#!/bin/bash\n{real} \"$@\"\necho $? >{status}\n")
+        program.chmod(0o755)
+        sandbox = run("true", [*with_config(tmp_path, {"test": {"fail_stage": "firewall"}}), "--qemu", program])
+        assert sandbox.status == CANNOT_START and status.read_text() == "0\n"
 
 
 MOUNT = {"type": "tmpfs", "source": "", "target": "/workspace/a"}
