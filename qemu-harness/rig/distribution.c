@@ -121,8 +121,10 @@ static void attach_drives(void)
     if (access("/mnt", F_OK) || (mkdir(target, 0755) && errno != EEXIST))
         rig_die(target);
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
+        close(STDERR_FILENO); /* a Windows without C: is no fault of the distribution's */
         _exit(rig_mount_drvfs(5, words));
+    }
     waitpid(child, NULL, 0);
 }
 

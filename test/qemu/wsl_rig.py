@@ -1,0 +1,216 @@
+"""The WSL rig as a fixture: one machine that behaves as WSL's does, an outsider distribution in it, and sandboxes.
+
+    SYSTEM      the outer system, root of everything: it sees every process (what a kernel debugger would see on WSL)
+    outsider    another distribution, as uid 0 or 1000: shares kernel, network, loopback and uids with the sandboxes
+    sandboxes   codev-sandbox run --wsl in the same machine
+
+C: is the rig's folder `c`, writable, so Look works there; P: is the built guest programs, read-only. `record` holds a line
+for each time that somebody reached a stand-in for Windows.
+"""
+import contextlib
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+import pytest
+
+from vm_rig import BIN, BUILD, GUEST, PATIENCE, Look, Sandbox, wait_for
+
+PROGRAM = BIN / "codev-rig"
+OUTSIDER_TAR = GUEST / "rig" / "outsider.tar"
+IMAGE_TAR = GUEST / "rootfs.tar"
+MODULES = "nf_tables,nft_reject_inet,nft_ct,nft_socket,nft_compat,nft_log"
+SYSTEM = "SYSTEM"
+PROGRAMS = "/workspace/programs"
+
+specification = importlib.util.spec_from_file_location("rig", pathlib.Path(__file__).parents[2] / "qemu-harness/rig/rig.py")
+rig_client = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(rig_client)
+
+
+def needs_rig():
+    if not (GUEST / "rig" / "initramfs").exists():
+        pytest.skip("the WSL rig is x86_64 only")
+
+
+class Rig:
+    """A running rig."""
+
+    def __init__(self, *options, modules=MODULES, network="nat"):
+        needs_rig()
+        self.network = network
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="codev-w-", dir="/tmp"))
+        self.base.chmod(0o755)
+        self.folder, self.c = self.base / "rig", self.base / "c"
+        self.c.mkdir()
+        self.c.chmod(0o777)
+        self.process = subprocess.Popen(
+            [PROGRAM, "start", self.folder, "--network", network, "--modules", modules, "--drive", f"C={self.c}",
+             "--drive", f"P={GUEST}:ro", "--mounts", "6", *map(str, options)],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.process.kill()
+        said = self.process.stderr.read().decode(errors="replace")
+        self.process.stderr.close()
+        self.process.wait()
+        if kind:
+            console = (self.folder / "console").read_text(errors="replace") if (self.folder / "console").exists() else ""
+            print(f"--- the rig\n{said}{console[-3000:]}")
+        shutil.rmtree(self.base, ignore_errors=True)
+
+    # --- executions, as wsl.exe makes them
+
+    def wsl(self, distribution, user, *argv, data=b"", seconds=PATIENCE):
+        """(exit status, output and diagnostics as text)"""
+        status, output, said = rig_client.run(self.folder, [distribution, user, *map(str, argv)], data, seconds)
+        return status, (output + said).decode(errors="replace")
+
+    def system(self, script):
+        return self.wsl(SYSTEM, "root", "sh", "-c", script)[1]
+
+    def install_outsider(self):
+        rig_client.import_distribution(self.folder, "outsider", OUTSIDER_TAR)
+
+    def outsider(self, script, user="root", seconds=PATIENCE):
+        return self.wsl("outsider", user, "sh", "-c", script, seconds=seconds)
+
+    def start_outsider(self, script, user="root"):
+        """A process of the outsider that goes on, with its output; the Popen."""
+        return subprocess.Popen([PROGRAM, "wsl", self.folder, "-d", "outsider", "-u", user, "--exec", "sh", "-c", script],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    # --- what was seen
+
+    def record(self):
+        """The lines of the stand-ins for Windows."""
+        return (self.folder / "record").read_text(errors="replace").replace("\r", "").splitlines()
+
+    def dump(self):
+        """Every byte that left or entered by a network card."""
+        return b"".join(path.read_bytes() for path in sorted(self.folder.glob("*.pcap")))
+
+    def processes(self):
+        """Of the whole machine: a list of (pid, pid in the innermost namespace, name, network namespace)."""
+        text = self.system("for p in /proc/[0-9]*; do n=$(readlink $p/ns/net) && e=$(readlink $p/exe) && "
+                           "set -- $(sed -n 's/^NSpid:.//p' $p/status) && "
+                           "eval last=\\${$#} && echo \"$(basename $p) $last $(basename $e) $n\"; done 2>/dev/null; true")
+        found = []
+        for line in text.splitlines():
+            words = line.split()
+            if len(words) == 4:
+                found.append((int(words[0]), int(words[1]), words[2], words[3]))
+        return found
+
+    def host(self):
+        """Windows' address, as the guest sees it."""
+        return "10.0.2.2" if self.network == "nat" else "127.0.0.1"
+
+
+class WslSandbox(Sandbox):
+    """codev-sandbox run --wsl in a running rig. `look`: a Look in the rig's C:."""
+
+    def __init__(self, rig, command=None, options=(), look=None, **more):
+        self.rig, self.look = rig, look
+        before = {pid for pid, *_ in rig.processes()}
+        options = ["--wsl", "--wsl-rig", rig.folder, *(look.options if look else []), *options]
+        super().__init__(command or Look.CODEV, options, **more)
+        self.before = before
+
+    def started(self, seconds=PATIENCE):
+        """Waits for ready; itself."""
+        self.wait_event("ready", seconds)
+        return self
+
+    def pids(self):
+        """name -> pids of this sandbox's processes, in the machine's numbers: codev-init (outside first), codev-agent, ..."""
+        found = {}
+        for pid, _, name, _ in self.rig.processes():
+            if pid not in self.before:
+                found.setdefault(name, []).append(pid)
+        return found
+
+    def first(self):
+        """PID 1 of the sandbox, in the machine's numbers."""
+        inside = [pid for pid, last, name, _ in self.rig.processes()
+                  if pid not in self.before and name == "codev-init" and last == 1]
+        assert len(inside) == 1, self.rig.processes()
+        return inside[0]
+
+    def in_network(self, script):
+        """A shell script as root in the network namespace of the sandbox, with the outsider's files (nft)."""
+        path = "PATH=/usr/sbin:/usr/bin"
+        return self.rig.wsl(SYSTEM, "root", "nsenter", "-t", self.first(), "-n", "chroot", "/distributions/outsider",
+                            "/usr/bin/env", path, "sh", "-c", script)
+
+    def codev(self, script, seconds=PATIENCE):
+        return self.look.codev(script, seconds)
+
+
+def look_in(rig, name):
+    """A Look on the rig's C:, in a folder of its own."""
+    folder = rig.c / name
+    folder.mkdir()
+    folder.chmod(0o777)
+    return Look(folder)
+
+
+class Listener:
+    """A TCP listener of this host's loopback, which is Windows'. It remembers who came and what they said."""
+
+    def __init__(self, family=socket.AF_INET, port=0):
+        self.seen = []
+        self.socket = socket.socket(family)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(("127.0.0.1" if family == socket.AF_INET else "::1", port))
+        self.socket.listen(64)
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.socket.accept()
+                self.seen.append(b"")
+                threading.Thread(target=self._hear, args=(client, len(self.seen) - 1), daemon=True).start()
+
+    def _hear(self, client, number):
+        with contextlib.suppress(OSError), client:
+            client.settimeout(5)
+            client.sendall(b"WINDOWS\n")
+            while data := client.recv(65536):
+                self.seen[number] += data
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+
+def refusals(text):
+    """probe's lines -> [(what, verdict, milliseconds or None)]"""
+    found = []
+    for line in text.splitlines():
+        matched = re.match(r"([a-z0-9-]+(?: [^:(]\S*)*): (refused|worked|no answer|unclear)(?: \((\w+)\))?(?:.*?([\d.]+) ms)?", line)
+        if matched:
+            found.append((matched[1], matched[2], float(matched[4]) if matched[4] else None))
+    return found
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
