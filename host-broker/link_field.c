@@ -30,7 +30,8 @@ static void append_target(struct url_text *out, struct slice target,
     static char url[3 * LOCATION_MAX];
     struct location_context declared = *context;
     declared.declared_only = true;
-    int length = location_rewrite(url, sizeof(url), target, &declared);
+    bool malformed = target.length == 0 || memchr(target.bytes, '<', target.length) != NULL;
+    int length = malformed ? 0 : location_rewrite(url, sizeof(url), target, &declared);
     url_text_append(out, length > 0 ? (struct slice){url, (size_t)length} : target);
 }
 

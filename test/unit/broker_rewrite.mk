@@ -1,0 +1,5 @@
+# Unit tests of what rewrites links in answers.
+BROKER_REWRITE_UNIT_TESTS := link_field rewrite_etag rewrite_html rewrite_json rewrite_link rewrite_route
+UNIT_TESTS += $(BROKER_REWRITE_UNIT_TESTS)
+$(foreach test,$(BROKER_REWRITE_UNIT_TESTS),$(eval unit_$(test)_SRCS := test/unit/test_$(test).c \
+    $(BROKER_PARSER_SRCS) $(COMMON_SRCS)))
