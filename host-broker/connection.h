@@ -72,6 +72,7 @@ struct connection {
     bool ended;           /* close_notify was said */
     bool authenticated;
     bool peer_left; /* end of its sending, or an error */
+    bool early;     /* bytes came that are not wanted yet: they wait in the socket */
     bool marked;    /* waits for connection_settle */
     uint32_t armed; /* what epoll watches */
     int64_t deadline;

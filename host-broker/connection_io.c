@@ -52,17 +52,55 @@ static void receive(struct connection *connection)
             connection->peer_left = true;
             return;
         }
+        bool emptied = connection->tls == NULL && (size_t)length < BUFFER_BLOCK - in->end;
         in->end += (size_t)length;
         connection_active(connection);
+        if (emptied)
+            return; /* asking again would cost a call to hear so; what comes now wakes us */
     }
+}
+
+static bool wants_input(const struct connection *connection)
+{
+    switch (connection->state) {
+    case CONNECTION_PREFACE:
+    case CONNECTION_IDLE:
+    case CONNECTION_HEAD:
+    case CONNECTION_LINGER:
+        return true;
+    case CONNECTION_EXCHANGE:
+        return !exchange_body_is_done(connection->exchange) &&
+               buffer_length(&connection->in) < BUFFER_BLOCK;
+    case CONNECTION_FLUSHING:
+    case CONNECTION_UNUSED:
+    case CONNECTION_CLOSED:
+    case CONNECTION_STATE_COUNT:
+        break;
+    }
+    return false;
+}
+
+/* Once a request is read whole, reading stays watched though nothing is wanted: the next request seldom comes before the
+ * answer, so taking it out of the set and back would be two calls a request for nothing. Bytes that do come
+ * are left in the socket, and then it is taken out. */
+static bool watches_input(const struct connection *connection)
+{
+    bool whole =
+        connection->state == CONNECTION_FLUSHING ||
+        (connection->state == CONNECTION_EXCHANGE && exchange_body_is_done(connection->exchange));
+    return wants_input(connection) ||
+           (whole && (connection->armed & EPOLLIN) && !connection->early);
 }
 
 void connection_ready(struct connection *connection, uint32_t events)
 {
     if (connection->state == CONNECTION_UNUSED || connection->state == CONNECTION_CLOSED)
         return; /* closed earlier in this wake-up */
-    if (events & EPOLLIN)
-        receive(connection);
+    if (events & EPOLLIN) {
+        connection->early = !wants_input(connection);
+        if (!connection->early)
+            receive(connection);
+    }
     if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
         connection->peer_left = true;
     connection_mark(connection);
@@ -107,26 +145,6 @@ void connection_send(struct connection *connection)
     }
 }
 
-static bool wants_input(const struct connection *connection)
-{
-    switch (connection->state) {
-    case CONNECTION_PREFACE:
-    case CONNECTION_IDLE:
-    case CONNECTION_HEAD:
-    case CONNECTION_LINGER:
-        return true;
-    case CONNECTION_EXCHANGE:
-        return !exchange_body_is_done(connection->exchange) &&
-               buffer_length(&connection->in) < BUFFER_BLOCK;
-    case CONNECTION_FLUSHING:
-    case CONNECTION_UNUSED:
-    case CONNECTION_CLOSED:
-    case CONNECTION_STATE_COUNT:
-        break;
-    }
-    return false;
-}
-
 bool connection_io_refill(struct connection *connection)
 {
     struct buffer *in = &connection->in;
@@ -167,7 +185,7 @@ int connection_io_arm(struct connection *connection)
 {
     struct event_loop *loop = &connection->broker->loop;
     struct event_ref ref = {.source = EVENT_CONNECTION, .index = connection->index};
-    uint32_t events = EPOLLRDHUP | (wants_input(connection) ? EPOLLIN : 0) |
+    uint32_t events = EPOLLRDHUP | (watches_input(connection) ? EPOLLIN : 0) |
                       (connection_io_unsent(connection) ? EPOLLOUT : 0);
     if (buffer_length(&connection->in) == 0)
         buffer_give_back(&connection->in, &connection->broker->buffers);

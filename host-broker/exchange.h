@@ -30,7 +30,8 @@
 #define EXCHANGE_CURL_BUFFER (32 * 1024L) /* libcurl's own, downwards */
 /* Upwards a whole head fits: libcurl 7.88 never sends the end of one that is larger by three buffers. */
 #define EXCHANGE_CURL_HEAD (96 * 1024L)
-#define EXCHANGE_READ_MAX (16 * 1024) /* of a body at once */
+#define EXCHANGE_CURL_SMALL_HEAD (16 * 1024L) /* nearly all; libcurl takes no less */
+#define EXCHANGE_READ_MAX (16 * 1024)         /* of a body at once */
 
 /* What a callback found and could only report by failing the transfer. */
 enum exchange_fault {

@@ -16,7 +16,8 @@
 #define METHOD_MAX 64
 #define URL_SIZE (UPSTREAM_ORIGIN_MAX + UPSTREAM_PATH_MAX + REQUEST_HEAD_MAX)
 #define LINE_SIZE (REQUEST_HEAD_MAX + TOKEN_LINE_EXTRA)
-#define TOKEN_LINE_EXTRA 512 /* a field's name before the gateway's token */
+#define HEAD_ADDED_MAX (4 * 1024) /* request line, Host, a proxy's login */
+#define TOKEN_LINE_EXTRA 512      /* a field's name before the gateway's token */
 
 /* libcurl wants the next bytes of the body. */
 static size_t on_read(char *out, size_t size, size_t count, void *user)
@@ -237,7 +238,17 @@ static void set_transport(struct exchange *exchange, const struct broker *broker
     curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
     curl_easy_setopt(easy, CURLOPT_SHARE, exchange->pool->share);
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, EXCHANGE_CURL_BUFFER);
-    curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, EXCHANGE_CURL_HEAD);
+}
+
+/* Upwards a whole head must fit; what libcurl adds is little. */
+static void set_head_buffer(struct exchange *exchange)
+{
+    size_t length = strlen(exchange->url);
+    for (const struct curl_slist *field = exchange->fields; field != NULL; field = field->next)
+        length += strlen(field->data) + 2;
+    bool small = length <= EXCHANGE_CURL_SMALL_HEAD - HEAD_ADDED_MAX;
+    curl_easy_setopt(exchange->easy, CURLOPT_UPLOAD_BUFFERSIZE,
+                     small ? EXCHANGE_CURL_SMALL_HEAD : EXCHANGE_CURL_HEAD);
 }
 
 int exchange_set_request(struct exchange *exchange, const struct route *route,
@@ -255,6 +266,8 @@ int exchange_set_request(struct exchange *exchange, const struct route *route,
         result = add_fields(exchange, broker, head);
     if (result == 0)
         curl_easy_setopt(exchange->easy, CURLOPT_HTTPHEADER, exchange->fields);
+    if (result == 0)
+        set_head_buffer(exchange);
     return result;
 }
 

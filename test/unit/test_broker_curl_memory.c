@@ -1,6 +1,7 @@
 /* libcurl's memory is that of malloc, but for what is left behind. */
 #include "test/unit/test.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -52,6 +53,27 @@ static void resizing_keeps_the_beginning(void **state)
     curl_memory_free(bytes);
 }
 
+/* Of sizes that are kept for the next taker, and of one that is not. */
+static void what_is_taken_again_was_wiped(void **state)
+{
+    static const size_t sizes[] = {100, 20000, 32769, 98304};
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        unsigned char *blocks[20];
+        for (unsigned round = 0; round < 2; round++) {
+            for (unsigned k = 0; k < 20; k++) {
+                blocks[k] = curl_memory_new(sizes[i]);
+                assert_non_null(blocks[k]);
+                for (size_t at = sizeof(max_align_t); at < sizes[i]; at++)
+                    assert_int_not_equal(blocks[k][at], 'x'); /* malloc's own links come before */
+                memset(blocks[k], 'x', sizes[i]);
+            }
+            for (unsigned k = 0; k < 20; k++)
+                curl_memory_free(blocks[k]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -59,6 +81,7 @@ int main(void)
         cmocka_unit_test(zeroed_memory_is_zero),
         cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(resizing_keeps_the_beginning),
+        cmocka_unit_test(what_is_taken_again_was_wiped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
