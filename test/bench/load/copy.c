@@ -14,6 +14,7 @@
 #include "test/bench/load/load.h"
 
 #define PAIRS_MAX 1024
+#define CONNECT_PATIENCE_MS 5000
 #define BUFFER_SIZE (64 * 1024)
 #define WRITE_MAX (32 * 1024) /* larger vsock packets fail on some machine monitors */
 
@@ -23,6 +24,9 @@ static unsigned watched_count;
 static void add_pair(const struct load_options *options, int client)
 {
     int target = load_connect(&options->copy);
+    struct pollfd connected = {.fd = target, .events = POLLOUT};
+    if (poll(&connected, 1, CONNECT_PATIENCE_MS) <= 0)
+        load_die("copy: no connection");
     if (watched_count + 2 > 1 + 2 * PAIRS_MAX)
         load_die("copy: too many connections");
     watched[watched_count++] = (struct pollfd){.fd = client, .events = POLLIN};
