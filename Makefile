@@ -96,7 +96,8 @@ GUEST_LDFLAGS := $(LDFLAGS_ALL) -nostdlib -Wl,--build-id=none -Wl,-z,max-page-si
 GUEST_PIE := -static-pie $(MUSL)/rcrt1.o $(MUSL)/crti.o
 # codev-init lies at a fixed address: it reads nothing that other processes or the network sent, and the relocations of
 # its tables would be a tenth of it.
-GUEST_FIXED := -static -no-pie $(MUSL)/crt1.o $(MUSL)/crti.o
+GUEST_WHOLE := -fno-pie -flto=auto
+GUEST_FIXED := $(GUEST_WHOLE) -static -no-pie $(MUSL)/crt1.o $(MUSL)/crti.o
 GUEST_LIBS := -L$(SYSROOT)/usr/lib/$(ARCH)-linux-gnu -L$(MUSL) \
 	-Wl,--start-group $(GUEST_OBJ)/libcommon.a -lbearssl -lmnl -lc -lgcc -Wl,--end-group $(MUSL)/crtn.o
 # What is in the image is small; the probe is for tests.
@@ -214,8 +215,9 @@ $(BIN)/codev-vsock-fixes.so: $(VSOCK_FIXES_SRCS) | packages
 	$(Q)$(HOST_CC) $(HOST_CPPFLAGS) $(CFLAGS_ALL) -O2 -fPIC $(HARDEN) $(LDFLAGS_ALL) -shared -o $@ $(filter %.c,$^)
 
 # Linked with debug information beside the objects, stripped into build/guest, and refused when too large.
-# What only the program at a fixed address uses: tables of addresses then need no relocation, and stand with the constants.
-$(GUEST_OBJ)/init/%.o $(GUEST_OBJ)/nft/%.o: GUEST_CFLAGS += -fno-pie
+# What only the program at a fixed address uses: its tables of addresses need no relocation, and it is optimised as a
+# whole (a tenth less).
+$(GUEST_OBJ)/init/%.o $(GUEST_OBJ)/nft/%.o: GUEST_CFLAGS += $(GUEST_WHOLE)
 # $(1) program's name, $(2) sources, $(3) GUEST_PIE or GUEST_FIXED
 define guest_program
 $(GUEST_OBJ)/$(1): $(call guest_objects,$(2)) $(GUEST_OBJ)/libcommon.a

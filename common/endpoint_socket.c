@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,6 +17,7 @@
 #include <linux/vm_sockets.h>
 
 #include "common/cleanup.h"
+#include "common/number.h"
 
 #define VSOCK_BUFFER (8 * 1024 * 1024ull)
 #define VSOCK_CONNECT_TIMEOUT_US 250000
@@ -131,7 +131,7 @@ int endpoint_listen(struct endpoint *endpoint, int backlog, struct failure *why)
 
 /* A number of a row of /proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask ...
  * (net/ipv4/fib_trie.c). UINT32_MAX when it is not there: no field that matters has that value. */
-static uint32_t route_field(const char *row, unsigned number, int base)
+static uint32_t route_field(const char *row, unsigned number, unsigned base)
 {
     static const char blank[] = " \t";
     for (; number > 0; number--) {
@@ -139,9 +139,9 @@ static uint32_t route_field(const char *row, unsigned number, int base)
         row += strcspn(row, blank);
     }
     row += strspn(row, blank);
-    char *end;
-    unsigned long value = strtoul(row, &end, base);
-    return end != row && strchr(blank, *end) != NULL ? (uint32_t)value : UINT32_MAX;
+    uint32_t value;
+    const char *end = number_read(row, base, &value);
+    return end != NULL && strchr(blank, *end) != NULL ? value : UINT32_MAX;
 }
 
 int endpoint_default_gateway(const char *table, size_t length, uint8_t address[4])

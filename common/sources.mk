@@ -11,6 +11,7 @@ COMMON_SRCS := \
     common/json_string.c \
     common/json_writer.c \
     common/line_buffer.c \
+    common/number.c \
     common/preface.c \
     common/secret.c \
     common/tls_link.c \

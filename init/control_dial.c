@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
+
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +18,7 @@
 #include "common/cleanup.h"
 #include "common/endpoint.h"
 #include "common/io.h"
+#include "common/number.h"
 #include "init/control.h"
 
 #define COMMAND_LINE_MAX 4096
@@ -36,13 +37,12 @@ int control_port_find(const char *command_line, uint32_t *port)
         word += strspn(word, " \t\n");
         if (strncmp(word, port_key, key_length) != 0)
             continue;
-        char *end;
-        errno = 0;
-        unsigned long value = strtoul(word + key_length, &end, 10);
-        if (word[key_length] < '0' || word[key_length] > '9' || errno != 0 || value == 0 ||
-            value >= VMADDR_PORT_ANY || (*end != '\0' && strchr(" \t\n", *end) == NULL))
+        uint32_t value;
+        const char *end = number_read(word + key_length, 10, &value);
+        if (end == NULL || value == 0 || value == VMADDR_PORT_ANY ||
+            (*end != '\0' && strchr(" \t\n", *end) == NULL))
             return -EINVAL;
-        *port = (uint32_t)value;
+        *port = value;
     }
     return 0;
 }

@@ -126,17 +126,30 @@ static int step_umask(struct drop_state *state, struct failure *why)
     return 0;
 }
 
+_Static_assert(sizeof(rlim_t) == 8, "struct rlimit is the kernel's struct rlimit64");
+
+/* The C library's functions would bring all its machinery for threads. */
+static int limit_get(int resource, struct rlimit *limit)
+{
+    return (int)syscall(SYS_prlimit64, 0, resource, NULL, limit);
+}
+
+static int limit_set(int resource, const struct rlimit *limit)
+{
+    return (int)syscall(SYS_prlimit64, 0, resource, limit, NULL);
+}
+
 /* As many as are wanted, or, where even root may not raise it (a container), as many as there may be. */
 static int limit_raise(int resource, rlim_t wanted)
 {
     struct rlimit limit = {.rlim_cur = wanted, .rlim_max = wanted};
 
-    if (setrlimit(resource, &limit) == 0)
+    if (limit_set(resource, &limit) == 0)
         return 0;
-    if (errno != EPERM || getrlimit(resource, &limit) < 0)
+    if (errno != EPERM || limit_get(resource, &limit) < 0)
         return -errno;
     limit.rlim_cur = limit.rlim_max;
-    return setrlimit(resource, &limit) < 0 ? -errno : 0;
+    return limit_set(resource, &limit) < 0 ? -errno : 0;
 }
 
 /* The number of processes is the cgroup's to limit: per uid it would count by chance. Core files are off
@@ -152,10 +165,10 @@ static int step_limits(struct drop_state *state, struct failure *why)
     result = limit_raise(RLIMIT_NPROC, RLIM_INFINITY);
     if (result < 0)
         return failure_errno(why, -result, "limit of processes");
-    if (getrlimit(RLIMIT_CORE, &core) < 0)
+    if (limit_get(RLIMIT_CORE, &core) < 0)
         return -errno;
     core.rlim_cur = 0;
-    if (setrlimit(RLIMIT_CORE, &core) < 0)
+    if (limit_set(RLIMIT_CORE, &core) < 0)
         return failure_errno(why, errno, "limit of core files");
     if (state->plan->filter != DROP_FILTER_SERVER)
         return 0;

@@ -181,7 +181,7 @@ static int listen_outside(struct relay_table *table, int room_fd, struct boot_co
 int relay_listen(struct relay_table *table, enum relay_side side, int room_fd,
                  struct boot_config *config, struct failure *why)
 {
-    static int (*const listen_at[])(struct relay_table *table, int room_fd,
+    static int (*const listen_at[])(struct relay_table * table, int room_fd,
                                     struct boot_config *config, struct failure *why) = {
         [RELAY_SIDE_MACHINE] = listen_in_machine,
         [RELAY_SIDE_INSIDE] = listen_inside,

@@ -73,6 +73,12 @@ static bool is_usual_device(const char *name)
     return false;
 }
 
+/* The bare system call: the C library's would bring the means to ask for the effective ids, which are the same. */
+static bool may_access(int directory, const char *name, int mode)
+{
+    return syscall(SYS_faccessat, directory, name, mode) == 0;
+}
+
 bool check_no_device_node(const struct self_test_context *context, struct self_test_detail *detail)
 {
     struct stat status;
@@ -86,8 +92,8 @@ bool check_no_device_node(const struct self_test_context *context, struct self_t
             (!S_ISCHR(status.st_mode) && !S_ISBLK(status.st_mode)) ||
             is_usual_device(entry->d_name))
             continue;
-        if (faccessat(dirfd(devices), entry->d_name, R_OK, 0) == 0 ||
-            faccessat(dirfd(devices), entry->d_name, W_OK, 0) == 0) {
+        if (may_access(dirfd(devices), entry->d_name, R_OK) ||
+            may_access(dirfd(devices), entry->d_name, W_OK)) {
             self_test_say(detail, false, "/dev/%.60s can be opened", entry->d_name);
             closedir(devices);
             return false;

@@ -38,8 +38,7 @@ bool check_no_live_listener(const struct self_test_context *context,
             return self_test_say(detail, false, "%.80s is not refused", text);
         }
     }
-    return self_test_say(detail, true, "%u listeners outside, TCP and UDP",
-                         context->witness_count);
+    return self_test_say(detail, true, "%u listeners outside, TCP and UDP", context->witness_count);
 }
 
 bool check_windows_hidden(const struct self_test_context *context, struct self_test_detail *detail)

@@ -62,11 +62,10 @@ static void power_off_at_once(int signal)
 
 static void report_fault(int signal)
 {
-    static const char text[] = "a fault of its own (signal 00): power-off";
-    char line[sizeof(text)];
-    char *digits = memcpy(line, text, sizeof(line));
+    static const char before[] = "a fault of its own (signal ";
+    char line[] = "a fault of its own (signal 00): the end";
+    char *digits = line + sizeof(before) - 1;
 
-    digits = strstr(digits, "00");
     digits[0] = (char)('0' + signal / 10);
     digits[1] = (char)('0' + signal % 10);
     console_write(line);

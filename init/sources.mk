@@ -3,7 +3,7 @@ INIT_MAIN := init/main.c
 INIT_SRCS := init/stage.c init/start.c init/control.c init/control_dial.c init/control_stdio.c init/events.c init/log_buffer.c \
 	init/command.c init/schema.c init/boot_config.c init/boot_config_check.c init/boot_config_relay.c \
 	init/relay_start.c init/relay_listen.c init/child_execute.c init/restart.c init/server.c init/server_io.c init/server_stdio.c init/supervise.c \
-	init/shutdown.c init/fixed_heap.c
+	init/shutdown.c init/fixed_heap.c init/libmnl_shim.c
 INIT_SRCS += init/base.c init/sysctl.c init/machine.c init/hostname.c init/account.c init/account_files.c \
 	init/mounts.c init/mount_types.c init/mount_target.c init/mount_api.c init/gitconfig.c init/network.c init/network_hardware.c \
 	init/cgroups.c init/drop.c init/drop_verify.c init/empty_root.c init/seccomp.c init/child_wait.c \

@@ -4,7 +4,7 @@
 
 #include "init/stage.h"
 
-stage_function start_wsl_base, start_wsl_mounts, start_wsl_network,
-    start_wsl_cgroups, start_wsl_relay, start_wsl_self_test;
+stage_function start_wsl_base, start_wsl_mounts, start_wsl_network, start_wsl_cgroups,
+    start_wsl_relay, start_wsl_self_test;
 
 #endif

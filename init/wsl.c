@@ -135,7 +135,7 @@ static _Noreturn void become_inside(struct sandbox *sandbox, int link, int other
 static pid_t start_inside(struct sandbox *sandbox, void (*inside)(void), struct failure *why)
 {
     struct account owner;
-    struct wsl_room room;
+    struct wsl_room room = {.namespace_fd = -1, .out_fd = -1, .in_fd = -1};
     int link[2];
     int result = account_find(RELAY_ACCOUNT, &owner, why);
 

@@ -183,8 +183,7 @@ static void mount_view(void)
         context < 0 ? -1
                     : mount_context_create(context, MOUNT_FLAG_READONLY | MOUNT_FLAG_NOSUID |
                                                         MOUNT_FLAG_NODEV | MOUNT_FLAG_NOEXEC);
-    CLEANUP_FD int target =
-        open("/sys/fs/cgroup", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    CLEANUP_FD int target = open("/sys/fs/cgroup", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     if (view >= 0 && target >= 0)
         (void)mount_attach(view, target);

@@ -46,8 +46,8 @@ static int descriptor_of(struct msghdr *header)
     const struct cmsghdr *control = CMSG_FIRSTHDR(header);
     int fd = -1;
 
-    if (control != NULL && control->cmsg_level == SOL_SOCKET &&
-        control->cmsg_type == SCM_RIGHTS && control->cmsg_len == CMSG_LEN(sizeof(int)))
+    if (control != NULL && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS &&
+        control->cmsg_len == CMSG_LEN(sizeof(int)))
         memcpy(&fd, CMSG_DATA(control), sizeof(fd));
     return fd;
 }

@@ -28,7 +28,7 @@
 #include "init/mount_target.h"
 
 #define HELPER "/sbin/mount.drvfs"
-#define PLACE "/tmp"          /* every distribution has it; in the copy it holds our tmpfs */
+#define PLACE "/tmp" /* every distribution has it; in the copy it holds our tmpfs */
 #define TARGET "/tmp/codev"
 #define WORK_LIMIT_MS 30000
 #define HELPER_LIMIT_MS 25000
@@ -54,8 +54,12 @@ static int enter_copy(struct failure *why)
 static _Noreturn void become_helper(const struct wsl_message *message, int said)
 {
     char options[96];
-    char *arguments[] = {(char *)"mount.drvfs", (char *)message->source, (char *)TARGET,
-                         (char *)"-o",          options,                 NULL};
+    char *arguments[] = {(char *)"mount.drvfs",
+                         (char *)message->source,
+                         (char *)TARGET,
+                         (char *)"-o",
+                         options,
+                         NULL};
 
     snprintf(options, sizeof(options), "%smetadata,uid=%u,gid=%u,umask=022",
              message->readonly ? "ro," : "", message->uid, message->gid);

@@ -73,9 +73,9 @@ static int furnish(const struct wsl_room *room, const struct account *owner, str
         result = make_listener(ROOM_OUT, owner, room->out_fd, why);
     if (result == 0)
         result = make_listener(ROOM_IN, owner, room->in_fd, why);
-    if (result == 0 && mount(NULL, "/", NULL,
-                             MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-                             NULL) < 0)
+    if (result == 0 &&
+        mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              NULL) < 0)
         return failure_errno(why, errno, "make it read-only");
     return result;
 }

@@ -14,7 +14,7 @@
 #define ROOM_IN "/in"   /* the inner agent listens: the way to the server */
 
 struct wsl_room {
-    int namespace_fd; /* for setns(2) */
+    int namespace_fd;  /* for setns(2) */
     int out_fd, in_fd; /* the listeners */
 };
 

@@ -75,7 +75,9 @@ int wsl_witness_open(struct wsl_witness witnesses[WSL_WITNESSES_MAX], uint32_t *
     /* documentation networks (RFC 5737, RFC 3849): behind the default route, if there is one */
     static const struct endpoint beyond[] = {
         {.kind = ENDPOINT_TCP4, .port = DISCARD_PORT, .address = {192, 0, 2, 1}},
-        {.kind = ENDPOINT_TCP6, .port = DISCARD_PORT, .address = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}},
+        {.kind = ENDPOINT_TCP6,
+         .port = DISCARD_PORT,
+         .address = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}},
     };
     struct endpoint source;
 

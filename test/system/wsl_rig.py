@@ -25,7 +25,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 GUEST = pathlib.Path(os.environ.get("CODEV_GUEST", TOP / "build" / "guest" / "x86_64"))
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / "build" / "bin"))
 PATIENCE = 40  # seconds: for what has to happen, never a verdict on speed
-INIT = "/usr/libexec/codev/codev-init"
+INIT = "/usr/sbin/codev-init"
 SECRET = "5ec0" * 16
 
 # Its own PID 1, which does nothing but reap. $1: the root.
@@ -241,8 +241,8 @@ class Rig:
         self.root = self.folder / "distribution"
         self.root.mkdir()
         run("tar", "xf", GUEST / "rootfs.tar", "-C", self.root, "--numeric-owner")
-        for name in ("codev-init", "codev-agent"):
-            shutil.copy(GUEST / name, self.root / "usr/libexec/codev" / name)
+        for name, folder in (("codev-init", "usr/sbin"), ("codev-agent", "usr/libexec/codev")):
+            shutil.copy(GUEST / name, self.root / folder / name)
         self.furnish()
         self.windows, self.vm = Holder("-n"), Holder("-n")
         self.sandboxes = []

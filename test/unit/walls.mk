@@ -4,7 +4,7 @@ WALLS_UNIT_TESTS := account account_files drop dropped_child environment gitconf
 	permissions permissions_text sandbox_file seccomp tool_files
 UNIT_TESTS += $(WALLS_UNIT_TESTS)
 $(foreach test,$(WALLS_UNIT_TESTS),$(eval unit_$(test)_SRCS := test/unit/test_$(test).c \
-	$(filter-out init/fixed_heap.c,$(INIT_SRCS)) $(NFT_SRCS) $(COMMON_SRCS)))
+	$(filter-out init/fixed_heap.c init/libmnl_shim.c,$(INIT_SRCS)) $(NFT_SRCS) $(COMMON_SRCS)))
 
 # Drops as the server does and executes a program, for test/system/test_drop.py.
 DROP_DRIVER := $(VARIANT)/test/drop_driver
