@@ -135,7 +135,8 @@ enum connection_verdict connection_judge(const struct connection *connection);
 int64_t connection_end_limit(const struct connection *connection);
 
 /* Whether an end that was just read, with `gone` and `told` set, is a break on the Unix socket between
- * two agents. When our own sending has ended there, a whole close cannot be told apart from it. */
+ * two agents. When our own sending has ended there, a whole close cannot be told apart from it; and one
+ * before the first byte only says that nobody is there. */
 bool connection_is_cut(const struct connection *connection, enum connection_side which);
 
 /* For how many milliseconds a client may read its last answer. The other agent closes by itself when its

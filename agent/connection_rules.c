@@ -139,7 +139,7 @@ bool connection_is_cut(const struct connection *connection, enum connection_side
 {
     const struct side *side = &connection->sides[which];
     return which == SIDE_TARGET && role_rules[connection->role].to_pair && side->gone &&
-           !side->told;
+           !side->told && connection->flows[which].received > 0;
 }
 
 int64_t connection_linger_limit(const struct connection *connection)

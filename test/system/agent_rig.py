@@ -31,7 +31,8 @@ PATIENCE = 20  # seconds: for what has to happen, never a verdict on speed
 def record_tool():
     folder = tempfile.TemporaryDirectory()
     tool = pathlib.Path(folder.name) / "agent_record"
-    sources = ["test/system/agent_record.c", "common/endpoint.c", "common/endpoint_socket.c", "common/failure.c"]
+    sources = ["test/system/agent_record.c", "common/endpoint.c", "common/endpoint_socket.c", "common/failure.c",
+               "common/number.c"]
     subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE=", "-I.", "-o", tool, *sources], cwd=TOP, check=True)
     record_tool.folder = folder  # kept until the process ends
     return tool
@@ -79,7 +80,8 @@ def connect(listener):
 class Agent:
     """A running agent. Its listeners are the test's own sockets, non-blocking as init makes them."""
 
-    def __init__(self, forwards, dns=()):
+    def __init__(self, forwards, dns=(), route=None):
+        self.options = ["--route", str(route.fileno())] if route else []
         self.forwards = [dict(forward) for forward in forwards]
         self.dns = [sock.fileno() for sock in dns]
         self.sockets = [forward["fd"] for forward in self.forwards] + list(dns)
@@ -89,7 +91,7 @@ class Agent:
             forward["fd"] = forward["fd"].fileno()
         self.process = subprocess.Popen(
             [AGENT], stdin=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-            pass_fds=[sock.fileno() for sock in self.sockets])
+            pass_fds=[sock.fileno() for sock in self.sockets] + ([route.fileno()] if route else []))
         self.send()
         if os.geteuid() == 0:
             eventually(self.has_started)
@@ -102,7 +104,7 @@ class Agent:
         """Sends the record, with the first forward changed as told."""
         if changes:
             self.forwards[0].update(changes)
-        self.process.stdin.write(make_record(self.forwards, self.dns))
+        self.process.stdin.write(make_record(self.forwards, self.dns, self.options))
 
     @property
     def pid(self):
@@ -138,8 +140,9 @@ class Agent:
 
 
 @contextlib.contextmanager
-def running(forwards, dns=()):
-    agent = Agent(forwards, dns)
+def running(forwards, dns=(), route=None):
+    """`route`: a file that is handed down as the table of routes."""
+    agent = Agent(forwards, dns, route)
     try:
         yield agent
         assert agent.process.poll() is None, "the agent ended by itself"

@@ -4,13 +4,12 @@
 there, cut, delay or spoil it."""
 
 import contextlib
-import pathlib
 import socket
 import threading
 
 import agent_rig
-from agent_rig import PATIENCE, eventually, listen_tcp, running
-from broker_rig import Broker, Client, Upstream, serve_with
+from agent_rig import PATIENCE, listen_tcp, running
+from broker_rig import Broker, Client, fields_of
 
 
 def address_of(text):
@@ -100,3 +99,44 @@ class Wire:
         self.cut()
         for sock in self.sockets:
             sock.close()
+
+
+# --- an upstream -----------------------------------------------------------------------------------------------------
+
+ZEROS = bytes(1 << 20)
+
+
+def rules_of(upstream):
+    return {"up": upstream.url}
+
+
+def stream_of(peer, count):
+    """Pieces of an answer whose length nobody knows before."""
+    peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for index in range(count):
+        piece = b"piece %d\n" % index
+        peer.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+    peer.send(b"0\r\n\r\n")
+
+
+def echo_length(peer, head):
+    """/stream/N: pieces; /zeros/N: so many bytes; /deaf: reads no body; else the length of the body, and its digest
+    where one is asked for."""
+    target, fields = head.split(b" ")[1].decode(), fields_of(head)
+    kind, _, number = target.strip("/").partition("/")
+    if kind == "stream":
+        stream_of(peer, int(number))
+        return
+    if kind == "zeros":
+        left = int(number)
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % left)
+        while left:
+            peer.send(ZEROS[:left])
+            left -= min(left, len(ZEROS))
+        return
+    if kind == "deaf":
+        threading.Event().wait(5)
+        raise EOFError("it has seen enough")
+    length = int(fields.get("content-length", 0))
+    peer.read(length)
+    peer.answer(b"%d" % length)

@@ -99,12 +99,15 @@ static void a_whole_close_between_two_agents_is_a_break(void **state)
     struct side *target = &connection.sides[SIDE_TARGET];
     assert_false(connection_is_cut(&connection, SIDE_TARGET)); /* only its sending ended */
     target->gone = true;
+    assert_false(connection_is_cut(&connection, SIDE_TARGET)); /* no server, so no OK */
+    connection.flows[SIDE_TARGET].received = 3;
     assert_true(connection_is_cut(&connection, SIDE_TARGET));
     assert_false(connection_is_cut(&connection, SIDE_CLIENT));
     target->told = true; /* then our own end looks the same */
     assert_false(connection_is_cut(&connection, SIDE_TARGET));
     connection = joined(RELAY_TO_RELAY, false);
     connection.sides[SIDE_TARGET].gone = true;
+    connection.flows[SIDE_TARGET].received = 3;
     assert_true(connection_is_cut(&connection, SIDE_TARGET));
     connection.role = RELAY_TO_BROKER; /* a broker over vsock closes whole as well */
     assert_false(connection_is_cut(&connection, SIDE_TARGET));
