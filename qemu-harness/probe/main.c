@@ -7,8 +7,9 @@
 #include "qemu-harness/probe/probe.h"
 
 static const struct probe_verbs *const tables[] = {
-    &network_verbs, &privilege_verbs, &others_verbs,   &kernel_verbs,  &process_verbs, &http_verbs,
-    &round_verbs,   &server_verbs,    &breakout_verbs, &lenient_verbs, &file_verbs,    &tree_verbs,
+    &network_verbs, &privilege_verbs, &others_verbs,   &kernel_verbs,   &process_verbs,
+    &http_verbs,    &round_verbs,     &server_verbs,   &breakout_verbs, &lenient_verbs,
+    &file_verbs,    &tree_verbs,      &abstract_verbs,
 };
 
 static int usage(FILE *out, int status)

@@ -1,6 +1,7 @@
 # probe: what tests and the tour run inside a sandbox.
 PROBE_MAIN := qemu-harness/probe/main.c
 PROBE_SRCS := \
+    qemu-harness/probe/abstract.c \
     qemu-harness/probe/breakout.c \
     qemu-harness/probe/breakout_bombs.c \
     qemu-harness/probe/breakout_files.c \

@@ -30,7 +30,7 @@ CHOSEN = ["nf_tables", "nft_reject_inet", "nft_ct", "nft_socket", "nft_compat", 
 APPLETS = ["ash", "awk", "basename", "cat", "chmod", "chown", "chroot", "cp", "cut", "dd", "dmesg", "echo", "env", "false", "find", "grep", "head",
            "hostname", "id", "insmod", "ip", "kill", "ln", "ls", "lsmod", "mkdir", "mknod", "mount", "mv", "nc", "nsenter",
            "ping", "printf", "ps", "pidof", "readlink", "rm", "rmmod", "sed", "seq", "sh", "sleep", "sort", "stat", "sync",
-           "sysctl", "tail", "tar", "test", "timeout", "touch", "tr", "true", "umount", "uname", "usleep", "wc", "wget"]
+           "sysctl", "tail", "tar", "test", "timeout", "touch", "tr", "true", "umount", "uname", "unshare", "usleep", "wc", "wget"]
 PASSWD = """root:x:0:0:root:/root:/bin/sh
 user:x:1000:1000:user:/home/user:/bin/sh
 nobody:x:65534:65534:nobody:/nonexistent:/bin/false
