@@ -293,12 +293,12 @@ unit: $(if $(T),$(patsubst %,$(VARIANT)/unit/test_%,$(filter $(UNIT_TESTS),$(T))
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)unit
 system: host programs tools
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)system
-qemu: all
+qemu: all $(DEBIAN_WANTED)
 	$(Q)$(TEST_RUN) qemu
 test-qemu: qemu
 fuzz: $(if $(T),$(patsubst %,$(B)/fuzz/fuzz_%,$(filter $(FUZZ_TARGETS),$(T))),$(FUZZ_PROGRAMS))
 	$(Q)$(TEST_RUN) fuzz
-test: all $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
+test: all $(DEBIAN_TESTED) $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 host sanitized-tests
 	$(Q)$(MAKE) --no-print-directory ARCH=$(OTHER_ARCH) guest
 	$(Q)$(TEST_RUN) unit san-unit both-system fuzz tour qemu

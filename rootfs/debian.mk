@@ -13,3 +13,9 @@ $(DEBIAN_IMAGE): $(DEBIAN_INPUTS) $(GUEST)/rootfs.tar | packages
 $(DEBIAN_TAR): $(DEBIAN_INPUTS) $(GUEST)/rootfs.tar | packages
 	$(call say,IMAGE,$@)
 	$(Q)rootfs/debian.sh $(ARCH) $(GUEST) tar
+
+# What tests need it: all of them together, or T=FILE where the file names it. Emulating a processor of another kind would
+# take them too long.
+DEBIAN_TESTED := $(if $(filter $(ARCH),$(HOST_ARCH)),$(DEBIAN_IMAGE))
+DEBIAN_TESTS := $(patsubst test/qemu/%.py,%,$(shell grep -ls rootfs-debian test/qemu/test_*.py))
+DEBIAN_WANTED := $(if $(if $(T),$(strip $(foreach test,$(DEBIAN_TESTS),$(findstring $(test),$(T)))),all),$(DEBIAN_TESTED))
