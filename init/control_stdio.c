@@ -50,16 +50,18 @@ static int open_anew(int fd, int flags, enum control_io *how)
     return higher < 0 ? -error : higher;
 }
 
-static void make_raw(int fd)
+/* False when it is no terminal. Input and output are the same one, as a rule. */
+static bool make_raw(int fd)
 {
     struct termios raw;
 
     if (tcgetattr(fd, &terminal_before) < 0)
-        return;
+        return false;
     raw = terminal_before;
     cfmakeraw(&raw);
     if (tcsetattr(fd, TCSANOW, &raw) == 0)
         terminal_fd = fd;
+    return true;
 }
 
 int control_attach_stdio(struct control *control, struct failure *why)
@@ -70,8 +72,8 @@ int control_attach_stdio(struct control *control, struct failure *why)
 
     if (in < 0 || out < 0)
         return failure_errno(why, in < 0 ? -in : -out, "open standard input and output");
-    make_raw(out);
-    make_raw(in);
+    if (!make_raw(in))
+        (void)make_raw(out);
     control_attach_pair(control, fd_steal(&in), in_how, fd_steal(&out), out_how);
     return 0;
 }

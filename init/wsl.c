@@ -239,6 +239,8 @@ static void report_death(struct control *control, int status)
     struct failure why;
     uint32_t stage = shared->stage < STAGE_COUNT ? shared->stage : STAGE_SERVER;
 
+    stage = stage == STAGE_CLOCK ? STAGE_HOSTNAME : stage; /* there is none here */
+
     failure_set(&why, 0, "the sandbox's PID 1 ended (%s %d), and everything with it",
                 WIFSIGNALED(status) ? "signal" : "exit status",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));

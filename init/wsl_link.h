@@ -17,7 +17,7 @@
 #include "init/boot_config.h"
 
 #define WSL_SOURCE_MAX 4096
-#define WSL_WITNESSES_MAX 4
+#define WSL_WITNESSES_MAX 5 /* four of ours, and a broker at the gateway */
 
 enum wsl_message_kind {
     WSL_MOUNT,      /* source, drvfs, readonly, uid, gid -> a detached mount as a descriptor */

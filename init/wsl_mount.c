@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -63,6 +64,7 @@ static _Noreturn void become_helper(const struct wsl_message *message, int said)
 
     snprintf(options, sizeof(options), "%smetadata,uid=%u,gid=%u,umask=022",
              message->readonly ? "ro," : "", message->uid, message->gid);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing of ours outlives us */
     signal(SIGPIPE, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
@@ -176,6 +178,7 @@ int wsl_mount_make(const struct wsl_message *message, struct failure *why)
     if (child < 0)
         return failure_errno(why, errno, "fork");
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         int result = make(message, into, why);
         if (result < 0)
             (void)io_write_full(writing, why, sizeof(*why));

@@ -6,6 +6,7 @@
 #include "init/wsl_outside.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -14,7 +15,28 @@
 #include "init/wsl_mount.h"
 #include "init/wsl_witness.h"
 
+#define ROUTES_MAX 8192
+
 static struct boot_config config; /* of which only relay and way_in are set */
+
+/* A broker at the gateway's address, whatever that is now, is one more listener that must not be reached. */
+static void add_gateway(struct wsl_message *message)
+{
+    static char routes[ROUTES_MAX];
+    struct endpoint *witness = &message->witnesses[message->witness_count].endpoint;
+    ssize_t length = io_read_file(AT_FDCWD, "/proc/net/route", 0, routes, sizeof(routes));
+
+    for (unsigned number = 0; config.relay.present && number < config.relay.transport_count;
+         number++) {
+        const struct endpoint *transport = &config.relay.transports[number];
+        if (transport->kind != ENDPOINT_TCP_GATEWAY)
+            continue;
+        *witness = (struct endpoint){.kind = ENDPOINT_TCP4, .port = transport->port};
+        if (length > 0 && endpoint_default_gateway(routes, (size_t)length, witness->address) == 0)
+            message->witness_count++;
+        return;
+    }
+}
 
 static int start_agent(struct wsl_outside *outside, struct wsl_message *message,
                        struct failure *why)
@@ -28,6 +50,8 @@ static int start_agent(struct wsl_outside *outside, struct wsl_message *message,
     message->way_in.listen = config.way_in.listen;
     if (result == 0)
         result = wsl_witness_open(message->witnesses, &message->witness_count, why);
+    if (result == 0)
+        add_gateway(message);
     return result;
 }
 

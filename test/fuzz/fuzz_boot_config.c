@@ -42,13 +42,13 @@ static void check_server(const struct boot_server *server)
     FUZZ_CHECK(server->stdio < STDIO_COUNT && server->ready_timeout_ms > 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void parse_in(enum boot_place place, const uint8_t *data, size_t size)
 {
     struct failure why = {.text = ""};
 
-    if (boot_config_parse(&config, PLACE_MACHINE, (const char *)data, size, &why) < 0) {
+    if (boot_config_parse(&config, place, (const char *)data, size, &why) < 0) {
         FUZZ_CHECK(why.text[0] != '\0');
-        return 0;
+        return;
     }
     FUZZ_CHECK(config.id[0] != '\0' && strlen(config.id) <= BOOT_ID_MAX &&
                strchr(config.id, '/') == NULL);
@@ -60,5 +60,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(!config.way_in.present || secret_is_hex(config.way_in.secret));
     check_mounts();
     check_server(&config.server);
+    FUZZ_CHECK(place == PLACE_MACHINE || !config.relay.present || secret_is_hex(config.relay.pin));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    parse_in(PLACE_MACHINE, data, size);
+    parse_in(PLACE_WSL, data, size);
     return 0;
 }

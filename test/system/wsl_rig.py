@@ -9,9 +9,12 @@ namespaces of the rig's own, so that the machine's network is neither used nor c
 What the test itself does inside one of them goes through nsenter(1)."""
 import base64
 import contextlib
+import ctypes
+import errno
 import json
 import os
 import pathlib
+import re
 import secrets
 import select
 import shutil
@@ -19,6 +22,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -27,6 +31,8 @@ BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / "build" / "bin"))
 PATIENCE = 40  # seconds: for what has to happen, never a verdict on speed
 INIT = "/usr/sbin/codev-init"
 SECRET = "5ec0" * 16
+LIBC = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWNET = 0x40000000
 
 # Its own PID 1, which does nothing but reap. $1: the root.
 ENTER = r"""
@@ -133,24 +139,26 @@ class Holder:
 class Sandbox:
     """One `codev-init --wsl` in the distribution, with its standard input and output."""
 
-    def __init__(self, rig, config, wrapper=(), stdio="pipe"):
+    def __init__(self, rig, config, prefix=(), user=None, stdio="pipe", preexec=None):
         self.rig, self.events, self.rest = rig, [], b""
         self.config = config
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "WSL_DISTRO_NAME": "codev", "WSL_INTEROP":
                        "/run/WSL/1_interop"}
         before = set(rig.inits())
-        kind = stdio
-        if kind == "socket":
-            ours, theirs = socket.socketpair()
-            self.input = self.output = ours
+        self.channel = theirs = None
+        streams = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if stdio == "socket":
+            self.channel, theirs = (end.detach() for end in socket.socketpair())
+        elif stdio == "tty":
+            self.channel, theirs = os.openpty()
+        if theirs is not None:
             streams = dict(stdin=theirs, stdout=theirs)
-        else:
-            self.input = self.output = None
-            streams = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.process = subprocess.Popen(rig.enter_command(*wrapper, INIT, "--wsl"), env=environment,
-                                        stderr=subprocess.PIPE, **streams)
-        if kind == "socket":
-            theirs.close()
+        self.process = subprocess.Popen([*prefix, *rig.enter_command(INIT, "--wsl", user=user)], env=environment,
+                                        stderr=subprocess.PIPE, preexec_fn=preexec, **streams)
+        if theirs is not None:
+            os.close(theirs)
+        self.reader = self.process.stdout.fileno() if self.channel is None else self.channel
+        self.writer = self.process.stdin.fileno() if self.channel is None else self.channel
         self.outer = eventually(lambda: next(iter(set(rig.inits()) - before), None) or self.process.poll() is not None,
                                 "codev-init starts")
         if config is not None:
@@ -158,20 +166,21 @@ class Sandbox:
 
     def send(self, message):
         data = (message if isinstance(message, str) else json.dumps(message)).encode() + b"\n"
-        if self.input is not None:
-            self.input.sendall(data)
-        else:
-            self.process.stdin.write(data)
-            self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # a start that was refused reads nothing
+            while data:
+                data = data[os.write(self.writer, data):]
 
     def read(self, patience=PATIENCE):
         """The next event, or None at the end."""
         end = time.monotonic() + patience
-        source = self.output if self.output is not None else self.process.stdout
         while b"\n" not in self.rest:
-            ready, _, _ = select.select([source], [], [], max(0, end - time.monotonic()))
+            ready, _, _ = select.select([self.reader], [], [], max(0, end - time.monotonic()))
             assert ready, f"no event within {patience} s; before: {self.events[-5:]}"
-            data = os.read(source.fileno(), 65536)
+            try:
+                data = os.read(self.reader, 65536)
+            except OSError as error:
+                assert error.errno == errno.EIO  # the other end of a terminal is closed
+                return None
             if not data:
                 return None
             self.rest += data
@@ -228,10 +237,13 @@ class Sandbox:
         return run("nsenter", "-t", self.inner(), "-n", *command, **more)
 
     def close(self):
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr, self.input):
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
+        if self.channel is not None:
+            os.close(self.channel)
+            self.channel = None
 
 
 class Rig:
@@ -289,8 +301,9 @@ class Rig:
         os.chmod(f"/proc/{self.pid}/root/run/WSL/1_interop", 0o777)
         return interop
 
-    def enter_command(self, *command):
-        return ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-n", "-p", "-r", "-w", "--", *map(str, command)]
+    def enter_command(self, *command, user=None):
+        more = [] if user is None else ["-S", str(user), "-G", str(user)]
+        return ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-n", "-p", "-r", "-w", *more, "--", *map(str, command)]
 
     def inits(self):
         """Processes in the distribution's PID namespace that are codev-init and were started from outside of it."""
@@ -329,7 +342,6 @@ class Rig:
     def end(self):
         for sandbox in self.sandboxes:
             if sandbox.process.poll() is None:
-                sandbox.process.stdin and sandbox.process.stdin.close()
                 with contextlib.suppress(ProcessLookupError):
                     for pid in descendants(sandbox.process.pid):
                         os.kill(pid, signal.SIGKILL)
@@ -342,3 +354,102 @@ class Rig:
         self.windows.end()
         self.vm.end()
         shutil.rmtree(self.folder)
+
+    def left(self):
+        """What a sandbox has left behind on this machine: processes, mounts of the distribution, cgroups."""
+        known = {self.pid, os.getpid()}
+        processes = [pid for pid in descendants(self.distribution.pid) if pid not in known and not is_sleep(pid)]
+        processes += self.inits()
+        groups = pathlib.Path(f"/proc/{self.pid}/root/sys/fs/cgroup")
+        groups = [str(found) for base in (groups, groups / "unified") for found in base.glob("codev")]
+        return processes, self.mounts(), groups
+
+    def mounts(self):
+        return pathlib.Path(f"/proc/{self.pid}/mountinfo").read_text()
+
+    def connect(self, address, kind=socket.SOCK_STREAM, pid=None):
+        """A connected socket of the VM's network (or of the process's that is named), held by this process."""
+        return in_network(pid or self.vm.pid, lambda: connected(address, kind))
+
+    def way_in(self, sandbox, secret=SECRET):
+        """A connection through the way in: after OK, or None when it was closed instead."""
+        stream = self.connect(("127.0.0.1", int(sandbox.ready["way_in"].rpartition(":")[2])))
+        stream.sendall(f"CODEV-IN 1 {secret}\n".encode())
+        try:
+            if stream.recv(3) == b"OK\n":
+                return stream
+        except ConnectionResetError:
+            pass
+        stream.close()
+        return None
+
+    def network_state(self):
+        """All that a sandbox must not change in the network that is everybody's."""
+        commands = (["ip", "addr"], ["ip", "link"], ["ip", "route", "show", "table", "all"], ["ip", "-6", "route"],
+                    ["ip", "rule"], ["nft", "list", "ruleset"])
+        texts = [self.vm.run(*command).stdout for command in commands]
+        sysctls = self.vm.run("sh", "-c", "cat /proc/sys/net/ipv4/ping_group_range /proc/sys/net/ipv4/ip_forward "
+                              "/proc/sys/kernel/core_pattern /proc/sys/kernel/dmesg_restrict "
+                              "/proc/sys/kernel/io_uring_disabled /proc/sys/kernel/unprivileged_bpf_disabled").stdout
+        return [re.sub(r"(valid_lft|preferred_lft|expires) \S+", "", text) for text in texts] + [sysctls]
+
+
+def is_sleep(pid):
+    with contextlib.suppress(OSError):
+        return b"sleep\x001000" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    return True
+
+
+def connected(address, kind):
+    stream = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, kind)
+    stream.settimeout(PATIENCE)
+    try:
+        stream.connect(address)
+    except OSError:
+        stream.close()
+        raise
+    return stream
+
+
+def in_network(pid, function):
+    """Calls the function in a thread that has entered the network namespace of that process."""
+    outcome = []
+
+    def body():
+        with open(f"/proc/{pid}/ns/net") as namespace:
+            if LIBC.setns(namespace.fileno(), CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), "setns")
+        try:
+            outcome.append((function(), None))
+        except OSError as error:
+            outcome.append((None, error))
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    value, error = outcome[0]
+    if error is not None:
+        raise error
+    return value
+
+
+def text_of(pid, name):
+    """A file of /proc/PID; empty when the process has ended meanwhile."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def memory_of(pid):
+    """All that can be read of a process's memory."""
+    found = b""
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            span, rights, *_ = line.split()
+            begin, end = (int(word, 16) for word in span.split("-"))
+            if rights[0] == "r" and rights[1] == "w" and end - begin < 1 << 28:
+                with contextlib.suppress(OSError, ValueError):
+                    memory.seek(begin)
+                    found += memory.read(end - begin) or b""
+    return found

@@ -18,13 +18,14 @@
 #define BASIS "\"protocol\":1,\"id\":\"b3f1\",\"server\":{\"argv\":[\"sh\"]}"
 
 static struct boot_config config;
+static enum boot_place place = PLACE_MACHINE;
 static struct failure why;
 
 static inline int parse(const char *text)
 {
     size_t length = strlen(text);
     char *copy = guard_copy(text, length);
-    int result = boot_config_parse(&config, PLACE_MACHINE, copy, length, &why);
+    int result = boot_config_parse(&config, place, copy, length, &why);
 
     guard_free(copy, length);
     return result;

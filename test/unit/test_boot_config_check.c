@@ -190,6 +190,54 @@ static void limits_and_test(void **state)
             "test.fail_stage: there is no stage \"moutns\"");
 }
 
+/* In WSL there is TCP and no vsock, the broker's key is pinned, and the host's folders come in other ways. */
+static void in_wsl(void **state)
+{
+    (void)state;
+    place = PLACE_WSL;
+    accepts(
+        with("\"relay\":{\"transport\":[\"tcp:gateway:1\",\"tcp:127.0.0.1:1\",\"tcp:[fd00::1]:1\"],"
+             "\"token\":\"" HEX "\",\"pin\":\"sha256:" HEX "\"},"
+             "\"way_in\":{\"listen\":\"tcp:127.0.0.1:0\",\"secret\":\"" HEX "\"}"));
+    assert_int_equal(config.place, PLACE_WSL);
+    accepts(with("\"way_in\":{\"listen\":\"tcp:[::1]:4096\",\"secret\":\"" HEX "\"}"));
+    refuses(with("\"relay\":{\"transport\":[\"tcp:gateway:1\"],\"token\":\"" HEX "\"}"),
+            "\"pin\" is needed");
+    refuses(with("\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"" HEX "\"}"),
+            "over tcp only");
+    refuses(with("\"relay\":{\"transport\":[\"unix:/a\"],\"token\":\"" HEX "\"}"), "over tcp only");
+    refuses(with("\"way_in\":{\"listen\":\"tcp:0.0.0.0:0\",\"secret\":\"" HEX "\"}"),
+            "tcp:127.0.0.1 or tcp:[::1] only");
+    refuses(with("\"way_in\":{\"listen\":\"vsock:1\",\"secret\":\"" HEX "\"}"),
+            "tcp:127.0.0.1 or tcp:[::1] only");
+    refuses(with("\"mounts\":[{\"type\":\"9p\",\"source\":\"m0\",\"target\":\"/mnt\"}]"),
+            "9p mounts do not exist in WSL");
+    refuses(with("\"mounts\":[{\"type\":\"drvfs\",\"source\":\"\",\"target\":\"/mnt\"}]"),
+            "a folder of Windows");
+    refuses(with("\"mounts\":[{\"type\":\"drvfs\",\"source\":\"-o x\",\"target\":\"/mnt\"}]"),
+            "a folder of Windows");
+    place = PLACE_MACHINE;
+    refuses(with("\"relay\":{\"transport\":[\"tcp:gateway:1\"],\"token\":\"" HEX "\"}"),
+            "over vsock only");
+}
+
+/* A bind's source is another mount's target, or else a folder of the distribution. */
+static void binds_in_wsl(void **state)
+{
+    (void)state;
+    place = PLACE_WSL;
+    accepts(
+        with("\"mounts\":[{\"type\":\"drvfs\",\"source\":\"C:\\\\x\",\"target\":\"/workspace/x\"},"
+             "{\"type\":\"bind\",\"source\":\"/workspace/x/y\",\"target\":\"/srv/y\"},"
+             "{\"type\":\"bind\",\"source\":\"/workspace/xy\",\"target\":\"/srv/z\"},"
+             "{\"type\":\"bind\",\"source\":\"/mnt/c/x\",\"target\":\"/mnt/c/x\"}]"));
+    assert_false(config.mounts[0].outside);
+    assert_false(config.mounts[1].outside);
+    assert_true(config.mounts[2].outside);
+    assert_true(config.mounts[3].outside);
+    place = PLACE_MACHINE;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +249,8 @@ int main(void)
         cmocka_unit_test(secrets_stay_secret),
         cmocka_unit_test(egress_and_directories),
         cmocka_unit_test(limits_and_test),
+        cmocka_unit_test(in_wsl),
+        cmocka_unit_test(binds_in_wsl),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
