@@ -123,13 +123,14 @@ def serving(endpoint, *options):
         process.stdout.close()
 
 
-def requests(endpoint, path, connections=1, ms=600, preface=None, post=0, fresh=False, count=0):
+def requests(endpoint, path, connections=1, ms=600, preface=None, post=0, fresh=False, count=0, accept=None):
     """One run of requests: the load program's figures, with rates."""
     command = [LOAD, "requests", endpoint, "--path", path, "--connections", connections]
     command += ["--requests", count] if count else ["--ms", ms]
     command += ["--preface", preface] if preface else []
     command += ["--post", post] if post else []
     command += ["--fresh"] if fresh else []
+    command += ["--accept", accept] if accept else []
     done = subprocess.run(pinned(command, 0), capture_output=True, text=True, timeout=PATIENCE)
     if done.returncode != 0:
         raise RuntimeError(f"{endpoint}: {done.stderr.strip()}")

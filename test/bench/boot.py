@@ -94,12 +94,13 @@ def wait_for_marks(console, process):
     raise RuntimeError(f"a boot did not reach its mark; console:\n{text[-2000:]}")
 
 
-def boot_ours(project, folder):
+def boot_ours(project, folder, options=()):
     """codev-init's own report: total and stage by stage."""
     events = folder / "events.jsonl"
     events.unlink(missing_ok=True)
     (folder / "mounted").mkdir(exist_ok=True)
-    subprocess.run([str(project / "build/bin/codev-sandbox"), "run", "--mount", f"{folder / 'mounted'}",
+    (folder / "mounted").chmod(0o777)
+    subprocess.run([str(project / "build/bin/codev-sandbox"), "run", *(options or ["--mount", f"{folder / 'mounted'}"]),
                     "--events", str(events), "--", "true"],
                    stdin=subprocess.DEVNULL, check=True, capture_output=True)
     stages, total = {}, None

@@ -47,11 +47,12 @@ def broker(folder, path, upstream, ca, secret, rules=None, limits=LIMITS):
     if rules:
         (folder / "rules.json").write_text(json.dumps(rules))
         command += ["--rules", folder / "rules.json"]
-    process = bench.subject(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    with open(folder / "broker.err", "wb") as errors:
+        process = bench.subject(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
     try:
         line = process.stdout.readline()
         if not line:
-            raise RuntimeError("codev-broker did not start")
+            raise RuntimeError("codev-broker did not start: " + (folder / "broker.err").read_text())
         yield process.pid, json.loads(line)["token"]
     finally:
         process.stdin.close()

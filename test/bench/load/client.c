@@ -17,6 +17,14 @@
 #define SAMPLES_MAX (4u * 1000 * 1000)
 #define WARM_UP_SHARE 5 /* a fifth of the measured time goes before it */
 
+/* Where in a chunked body we are (RFC 9112 section 7.1; no extensions and no trailers come here). */
+enum chunk_state {
+    CHUNK_SIZE, /* in the line of the next chunk's size; `body_left` is what was read of it */
+    CHUNK_DATA, /* `body_left` bytes, then an empty line */
+    CHUNK_LAST, /* in the empty line behind the last, empty chunk */
+    CHUNK_DONE
+};
+
 struct client_connection {
     int fd;
     uint32_t armed;
@@ -24,7 +32,9 @@ struct client_connection {
     size_t head_sent; /* of the request's head */
     uint64_t body_sent;
     bool in_body; /* the answer's head was read */
-    uint64_t body_left;
+    bool chunked;
+    uint64_t body_left; /* of the body, or (chunked) of the chunk */
+    enum chunk_state chunk;
     size_t length; /* of what `bytes` holds of the answer's head */
     int64_t began;
     char bytes[LOAD_HEAD_MAX];
@@ -119,6 +129,60 @@ static void finish(struct client_connection *connection)
     begin(connection);
 }
 
+static unsigned digit_of(char character)
+{
+    return character <= '9' ? (unsigned)character - '0' : ((unsigned)character | 32) - 'a' + 10;
+}
+
+/* One byte of a size line, or of the empty line behind a chunk's bytes, which begins the next. */
+static void take_size_byte(struct client_connection *connection, char byte)
+{
+    if (byte == '\r')
+        return;
+    if (byte != '\n') {
+        connection->body_left = connection->body_left * 16 + digit_of(byte);
+        connection->length++;
+        return;
+    }
+    if (connection->chunk == CHUNK_LAST)
+        connection->chunk = CHUNK_DONE;
+    else if (connection->length > 0)
+        connection->chunk = connection->body_left > 0 ? CHUNK_DATA : CHUNK_LAST;
+    connection->length = 0; /* digits of the size */
+}
+
+static void take_chunks(struct client_connection *connection, const char *bytes, size_t length)
+{
+    while (length > 0 && connection->chunk != CHUNK_DONE) {
+        if (connection->chunk != CHUNK_DATA) {
+            take_size_byte(connection, *bytes++);
+            length--;
+            continue;
+        }
+        size_t piece = length < connection->body_left ? length : (size_t)connection->body_left;
+        connection->body_left -= piece;
+        bytes += piece;
+        length -= piece;
+        if (connection->body_left == 0)
+            connection->chunk = CHUNK_SIZE;
+    }
+}
+
+/* True at the body's end. */
+static bool take_body(struct client_connection *connection, const char *bytes, size_t length)
+{
+    if (options->post == 0)
+        count_bytes(length);
+    if (connection->chunked) {
+        take_chunks(connection, bytes, length);
+        return connection->chunk == CHUNK_DONE;
+    }
+    if (length > connection->body_left)
+        load_die("an answer is longer than it says");
+    connection->body_left -= length;
+    return connection->body_left == 0;
+}
+
 /* What is left of an answer's head and all of its body. */
 static void receive(struct client_connection *connection)
 {
@@ -136,17 +200,17 @@ static void receive(struct client_connection *connection)
         if (!load_parse_answer(connection->bytes, connection->length, &head_size,
                                &connection->body_left))
             return;
-        if (connection->body_left == UINT64_MAX)
-            load_die("an answer without a length");
+        connection->chunked = connection->body_left == UINT64_MAX;
         connection->in_body = true;
+        into = connection->bytes + head_size;
         got = (ssize_t)(connection->length - head_size);
+        connection->length = 0;
+        if (connection->chunked) {
+            connection->body_left = 0;
+            connection->chunk = CHUNK_SIZE;
+        }
     }
-    if ((uint64_t)got > connection->body_left)
-        load_die("an answer is longer than it says");
-    connection->body_left -= (uint64_t)got;
-    if (options->post == 0)
-        count_bytes((size_t)got);
-    if (connection->body_left == 0)
+    if (take_body(connection, into, (size_t)got))
         finish(connection);
 }
 

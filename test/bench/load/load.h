@@ -27,6 +27,7 @@ struct load_options {
     struct endpoint peer; /* to connect to, or to listen on */
     struct endpoint copy; /* copy: where to */
     const char *path;     /* of the request */
+    const char *accept;   /* what the request accepts */
     const char *preface;  /* the token; NULL: none */
     const char *certificate, *key;
     unsigned connections;

@@ -2,6 +2,7 @@
  *
  *     load serve ENDPOINT [--tls CERTIFICATE KEY] [--event-rate N]
  *     load requests ENDPOINT [--path P] [--connections N] [--ms N | --requests N] [--post BYTES] [--fresh] [--preface T]
+ *         [--accept TYPE]
  *     load idle ENDPOINT [--path P] [--connections N] [--preface T]
  *     load streams ENDPOINT [--path P] [--connections N] [--ms N] [--preface T]
  *     load copy LISTEN DIAL
@@ -43,11 +44,12 @@ size_t load_request_head(const struct load_options *options, char out[LOAD_HEAD_
 {
     /* about what an SDK says, so that there is header work to do */
     static const char fields[] =
-        "Host: 127.0.0.1:8788\r\nUser-Agent: bench/1.0\r\nAccept: */*\r\n"
+        "Host: 127.0.0.1:8788\r\nUser-Agent: bench/1.0\r\n"
         "Accept-Encoding: identity\r\nContent-Type: application/json\r\n"
         "Authorization: Bearer placeholder\r\nX-Request-Id: 0123456789\r\n";
-    int length = snprintf(out, LOAD_HEAD_MAX, "%s %s HTTP/1.1\r\n%s",
-                          options->post > 0 ? "POST" : "GET", options->path, fields);
+    int length =
+        snprintf(out, LOAD_HEAD_MAX, "%s %s HTTP/1.1\r\nAccept: %s\r\n%s",
+                 options->post > 0 ? "POST" : "GET", options->path, options->accept, fields);
     if (options->post > 0)
         length += snprintf(out + length, LOAD_HEAD_MAX - (size_t)length, "Content-Length: %llu\r\n",
                            (unsigned long long)options->post);
@@ -114,6 +116,8 @@ static int parse_option(struct load_options *options, char **words)
         }
     if (strcmp(words[0], "--path") == 0)
         options->path = words[1];
+    else if (strcmp(words[0], "--accept") == 0)
+        options->accept = words[1];
     else if (strcmp(words[0], "--preface") == 0)
         options->preface = words[1];
     else if (strcmp(words[0], "--post") == 0)
@@ -148,7 +152,7 @@ static void raise_descriptors(void)
 
 int main(int argc, char **argv)
 {
-    struct load_options options = {.path = "/0", .connections = 1, .requests = 1};
+    struct load_options options = {.path = "/0", .accept = "*/*", .connections = 1, .requests = 1};
     if (argc < 3)
         load_die("usage: load serve|requests|idle|streams|copy ENDPOINT [OPTION...]");
     signal(SIGPIPE, SIG_IGN);

@@ -1,0 +1,72 @@
+"""What it costs to rewrite the links of a document: the same 50 MB through the same broker on a route that is rewritten and on
+one that is not, in turns. The broker's own processor time is the figure that a busy machine does not change; the time
+on the clock is printed beside it. The upstream speaks TLS; it and the client are threads of this program.
+"""
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+SIZE = 50 << 20
+PATHS = {"passed": "/up/some/other/path", "rewritten": "/up/document"}
+DOCUMENTS = {"npm": ("npm", "application/json"), "pypi-html": ("pypi-html", "text/html"),
+             "pypi-json": ("pypi-json", "application/vnd.pypi.simple.v1+json")}
+
+
+def processor_seconds(process):
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def fetch(rig, broker, path):
+    """(seconds, processor seconds of the broker, bytes)"""
+    with broker.client() as client:
+        processor, start, received = processor_seconds(broker.process), time.monotonic(), 0
+        client.send(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        buffer = bytearray(1 << 20)
+        while count := client.socket.recv_into(buffer):
+            received += count
+        return time.monotonic() - start, processor_seconds(broker.process) - processor, received
+
+
+def measure(rig, folder, document, content_type, runs):
+    paths = {**PATHS, "rewritten": "/up/simple/document/" if "simple" in content_type or "html" in content_type else "/up/document"}
+
+    def answer(peer, _):
+        peer.send(f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {len(document)}\r\n\r\n".encode())
+        for at in range(0, len(document), 1 << 20):
+            peer.send(document[at:at + (1 << 20)])
+
+    figures = {name: [] for name in paths}
+    with rig.Upstream(rig.serve_with(answer)) as upstream:
+        rules = {"up": upstream.url, "registry": "https://registry.example", "files": "https://files.example/packages"}
+        with rig.Broker(folder, rules=rules) as broker:
+            for _ in range(runs):
+                for name, path in paths.items():
+                    figures[name].append(fetch(rig, broker, path))
+            links = [line["links"] for line in broker.log_lines(2 * runs) if "links" in line]
+    assert len(links) == runs and min(links) > 0
+    assert all(received >= len(document) for values in figures.values() for _, _, received in values)
+    return figures, links[0]
+
+
+def run(project, runs=5):
+    sys.path.insert(0, str(project / "test/system"))
+    import broker_rig as rig
+    import documents
+    results = {}
+    print(f"{SIZE >> 20} MB through the broker, {runs} times each, in turns\n")
+    print("| document  | links  | passed MB/s | rewritten MB/s | ratio | broker's CPU: passed | rewritten | ratio |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    with tempfile.TemporaryDirectory(prefix="codev-bench-") as folder:
+        for name, (kind, content_type) in DOCUMENTS.items():
+            document = documents.MAKERS[kind](SIZE, 1)
+            figures, links = measure(rig, folder, document, content_type, runs)
+            clock = {way: len(document) / 1e6 / statistics.median(value[0] for value in values) for way, values in figures.items()}
+            cpu = {way: statistics.median(value[1] for value in values) for way, values in figures.items()}
+            print(f"| {name:<9} | {links:6d} | {clock['passed']:11.0f} | {clock['rewritten']:14.0f} | "
+                  f"{clock['rewritten'] / clock['passed']:5.2f} | {cpu['passed']:18.2f} s | {cpu['rewritten']:7.2f} s | "
+                  f"{cpu['passed'] / cpu['rewritten']:5.2f} |")
+            results[name] = {"bytes": len(document), "links": links, "mb_per_s": clock, "broker_cpu_s": cpu}
+    return results
