@@ -283,12 +283,44 @@ static size_t take_text(struct rewrite_html *html, struct slice in, struct rewri
     return length;
 }
 
+/* How many bytes mean nothing in this state. */
+static size_t dull_length(const struct rewrite_html *html, struct slice in)
+{
+    char end = '\0';
+    if (html->state == REWRITE_HTML_VALUE)
+        end = html->quote;
+    else if (html->state == REWRITE_HTML_BOGUS)
+        end = '>';
+    else if (html->matched == 0)
+        end = html->state == REWRITE_HTML_RAW ? '<' : '-';
+    if (end == '\0')
+        return 0;
+    const char *found = memchr(in.bytes, end, in.length);
+    return found != NULL ? (size_t)(found - in.bytes) : in.length;
+}
+
+/* More of an attribute's name, which is long in the pages of Python's indices. */
+static size_t take_name(struct rewrite_html *html, struct slice in)
+{
+    size_t at = 0;
+    while (at < in.length && (is_letter(in.bytes[at]) || in.bytes[at] == '-'))
+        name_add(&html->attribute, in.bytes[at++]);
+    return at;
+}
+
 /* Markup up to the next text or link. */
 static size_t take_markup(struct rewrite_html *html, struct slice in, struct rewrite_output *out)
 {
     size_t at = 0;
-    while (at < in.length && html->state != REWRITE_HTML_TEXT && html->state != REWRITE_HTML_LINK)
-        at += step(html, in.bytes[at]);
+    while (at < in.length && html->state != REWRITE_HTML_TEXT && html->state != REWRITE_HTML_LINK) {
+        struct slice rest = {in.bytes + at, in.length - at};
+        if (html->state >= REWRITE_HTML_VALUE)
+            at += dull_length(html, rest);
+        else if (html->state == REWRITE_HTML_NAME)
+            at += take_name(html, rest);
+        if (at < in.length)
+            at += step(html, in.bytes[at]);
+    }
     rewrite_emit(out, in.bytes, at);
     return at;
 }

@@ -30,9 +30,10 @@ enum rewrite_html_state {
     REWRITE_HTML_NAME,         /* of an attribute */
     REWRITE_HTML_AFTER_NAME,   /* white space behind one */
     REWRITE_HTML_BEFORE_VALUE, /* behind "=" */
-    REWRITE_HTML_VALUE,        /* no link */
     REWRITE_HTML_LINK,         /* `held` collects */
     REWRITE_HTML_MARKUP,       /* behind "<!" */
+    /* from here on, most bytes mean nothing */
+    REWRITE_HTML_VALUE, /* no link */
     REWRITE_HTML_COMMENT,
     REWRITE_HTML_BOGUS, /* a declaration or the like, until ">" */
     REWRITE_HTML_RAW,   /* text of an element that holds no tags */

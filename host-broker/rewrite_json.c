@@ -1,6 +1,8 @@
 /* Links in JSON documents: see rewrite_json.h. */
 #include "host-broker/rewrite_json.h"
 
+#include <endian.h>
+
 #include "host-broker/rewrite.h"
 
 #define ANY_KEY "*"
@@ -50,7 +52,9 @@ static bool step_agrees(const char *step, const char *key)
 {
     if (key == NULL)
         return strcmp(step, ANY_ITEM) == 0;
-    return strcmp(step, ANY_KEY) == 0 || (strcmp(step, ANY_ITEM) != 0 && strcmp(step, key) == 0);
+    if (step[0] == key[0] && strcmp(step, key) == 0)
+        return strcmp(step, ANY_ITEM) != 0;
+    return strcmp(step, ANY_KEY) == 0;
 }
 
 /* The patterns that agree with the next value's place: under `key`, or NULL for an item of an array. */
@@ -74,28 +78,58 @@ static bool place_is_link(struct rewrite_json *json)
     return false;
 }
 
-/* What the key means, from the way it was written. One that is too long is none of a pattern's, but may
- * stand where a pattern takes any. */
-static void end_key(struct rewrite_json *json)
+static bool is_watched(const struct rewrite_json *json)
 {
-    char key[REWRITE_JSON_KEY_MAX + REWRITE_CHARACTER_MAX];
+    return json->depth <= REWRITE_JSON_STEPS_MAX && json->alive[json->depth] != 0;
+}
+
+/* What the key means, from the way it was written, with a NUL. One that is too long, or holds a NUL of its
+ * own, is none of a pattern's (and becomes ""), but may stand where a pattern takes any. */
+static void read_key(const struct rewrite_json *json, char key[REWRITE_JSON_KEY_MAX + 1])
+{
     size_t length = 0;
     struct slice rest = {json->key, json->key_length};
     if (rest.length > REWRITE_JSON_KEY_MAX)
         rest.length = 0;
+    if (rest.length > 0 && memchr(rest.bytes, '\\', rest.length) == NULL) {
+        memcpy(key, rest.bytes, rest.length);
+        length = rest.length;
+        rest.length = 0;
+    }
     while (rest.length > 0) {
-        size_t count;
-        size_t taken = rewrite_json_notation.read(rest, key + length, &count);
-        if (taken == 0 || memchr(key + length, '\0', count) != NULL) {
+        char bytes[REWRITE_CHARACTER_MAX];
+        size_t count, taken = rewrite_json_notation.read(rest, bytes, &count);
+        if (taken == 0 || bytes[0] == '\0') {
             length = 0;
             break;
         }
+        memcpy(key + length, bytes, count); /* no longer than it was written */
         length += count;
         rest.bytes += taken;
         rest.length -= taken;
     }
     key[length] = '\0';
+}
+
+static void end_key(struct rewrite_json *json)
+{
+    char key[REWRITE_JSON_KEY_MAX + 1];
+    json->state = REWRITE_JSON_COLON;
+    json->value = 0;
+    if (!is_watched(json))
+        return;
+    read_key(json, key);
     find_place(json, key);
+}
+
+static void keep_key(struct rewrite_json *json, const char *bytes, size_t length)
+{
+    if (length > REWRITE_JSON_KEY_MAX || json->key_length > REWRITE_JSON_KEY_MAX - length) {
+        json->key_length = REWRITE_JSON_KEY_MAX + 1;
+        return;
+    }
+    memcpy(json->key + json->key_length, bytes, length);
+    json->key_length += length;
 }
 
 /* --- structure ---------------------------------------------------------------------------------------- */
@@ -111,6 +145,8 @@ static bool open_container(struct rewrite_json *json, bool object)
     if (json->depth <= REWRITE_JSON_STEPS_MAX)
         json->alive[json->depth] = json->value;
     json->state = object ? REWRITE_JSON_FIRST_KEY : REWRITE_JSON_FIRST_ITEM;
+    if (json->value == 0 && json->dead == 0)
+        json->dead = json->depth;
     if (!object)
         find_place(json, NULL);
     return true;
@@ -122,6 +158,8 @@ static bool close_container(struct rewrite_json *json, bool object)
         return false;
     json->depth--;
     json->state = REWRITE_JSON_AFTER;
+    if (json->depth < json->dead)
+        json->dead = 0;
     return true;
 }
 
@@ -204,93 +242,153 @@ static bool take_byte(struct rewrite_json *json, char byte)
     return false;
 }
 
-static bool is_in_string(const struct rewrite_json *json)
-{
-    return json->state == REWRITE_JSON_STRING || json->state == REWRITE_JSON_ESCAPE;
-}
-
-/* Up to the next string's quote, with it. */
-static size_t take_structure(struct rewrite *rewrite, struct slice in, struct rewrite_output *out)
-{
-    struct rewrite_json *json = &rewrite->json;
-    size_t at = 0;
-    while (at < in.length && !is_in_string(json) && json->state != REWRITE_JSON_OVER)
-        if (!take_byte(json, in.bytes[at++]))
-            json->state = REWRITE_JSON_OVER;
-    rewrite_emit(out, in.bytes, at);
-    return at;
-}
-
 /* --- strings ------------------------------------------------------------------------------------------ */
 
-static void keep_key(struct rewrite_json *json, const char *bytes, size_t length)
-{
-    if (length > REWRITE_JSON_KEY_MAX || json->key_length > REWRITE_JSON_KEY_MAX - length) {
-        json->key_length = REWRITE_JSON_KEY_MAX + 1;
-        return;
-    }
-    memcpy(json->key + json->key_length, bytes, length);
-    json->key_length += length;
-}
+#define EACH(byte) (0x0101010101010101u * (byte))
 
-static void end_string(struct rewrite *rewrite, struct rewrite_output *out)
+/* The bytes with a meaning in a string (a quote, a backslash, a control character) among the eight of a
+ * little-endian word, as their highest bits. Of those the lowest is exact; above it there may be others. */
+static uint64_t find_special(uint64_t word)
 {
-    struct rewrite_json *json = &rewrite->json;
-    if (json->is_link)
-        rewrite_release(rewrite, &rewrite_json_notation, out, NULL);
-    if (json->is_link && (json->value >> PATTERN_CARGO_DL & 1) != 0)
-        json->cargo = true;
-    if (json->is_key)
-        end_key(json);
-    rewrite_emit(out, "\"", 1);
-    json->state = json->is_key ? REWRITE_JSON_COLON : REWRITE_JSON_AFTER;
+    uint64_t quote = word ^ EACH('"'), backslash = word ^ EACH('\\');
+    return (((quote - EACH(1)) & ~quote) | ((backslash - EACH(1)) & ~backslash) |
+            ((word - EACH(' ')) & ~word)) &
+           EACH(0x80);
 }
 
 /* How many bytes have no meaning of their own in a string. */
 static size_t plain_length(struct slice in)
 {
     size_t at = 0;
+    for (; at + 8 <= in.length; at += 8) {
+        uint64_t word;
+        memcpy(&word, in.bytes + at, sizeof(word));
+        uint64_t special = find_special(le64toh(word));
+        if (special != 0)
+            return at + (size_t)__builtin_ctzll(special) / 8;
+    }
     while (at < in.length && in.bytes[at] != '"' && in.bytes[at] != '\\' &&
            (unsigned char)in.bytes[at] >= ' ')
         at++;
     return at;
 }
 
-static void pass_text(struct rewrite *rewrite, struct slice text, struct rewrite_output *out)
+/* How many of the bytes of a string stand for text: at least one, or 0 for the quote that ends it, or for a
+ * control character, with which the document is over. */
+static size_t text_length(struct rewrite_json *json, struct slice in)
 {
-    struct rewrite_json *json = &rewrite->json;
-    if (json->is_link) {
-        json->is_link = rewrite_hold(rewrite, text.bytes, text.length, out);
-        return;
-    }
-    if (json->is_key)
-        keep_key(json, text.bytes, text.length);
-    rewrite_emit(out, text.bytes, text.length);
-}
-
-/* Some bytes of a string. */
-static size_t take_string(struct rewrite *rewrite, struct slice in, struct rewrite_output *out)
-{
-    struct rewrite_json *json = &rewrite->json;
-    if (json->is_link && in.length > REWRITE_LINK_GROWTH)
-        in.length = REWRITE_LINK_GROWTH; /* with what is held, a step's room */
-    size_t length = 1;
-    if (json->state == REWRITE_JSON_STRING) {
-        length = plain_length(in);
-        if (length == 0 && in.bytes[0] == '"') {
-            end_string(rewrite, out);
-            return 1;
-        }
-    }
+    size_t length = json->state == REWRITE_JSON_STRING ? plain_length(in) : 0;
+    if (length > 0)
+        return length;
     if ((unsigned char)in.bytes[0] < ' ') {
-        rewrite_release_raw(rewrite, out);
         json->state = REWRITE_JSON_OVER;
         return 0;
     }
-    bool escape = length == 0; /* a backslash */
-    pass_text(rewrite, (struct slice){in.bytes, escape ? 1 : length}, out);
-    json->state = escape ? REWRITE_JSON_ESCAPE : REWRITE_JSON_STRING;
-    return escape ? 1 : length;
+    if (json->state == REWRITE_JSON_ESCAPE) {
+        json->state = REWRITE_JSON_STRING;
+        return 1;
+    }
+    if (in.bytes[0] == '"')
+        return 0;
+    json->state = REWRITE_JSON_ESCAPE;
+    return 1;
+}
+
+/* Some bytes of a string that is no link. */
+static size_t take_string(struct rewrite_json *json, struct slice in)
+{
+    size_t length = text_length(json, in);
+    if (json->is_key && length > 0 && is_watched(json))
+        keep_key(json, in.bytes, length);
+    if (length > 0 || json->state == REWRITE_JSON_OVER)
+        return length;
+    if (json->is_key)
+        end_key(json);
+    else
+        json->state = REWRITE_JSON_AFTER;
+    return 1;
+}
+
+/* Some bytes of a link. */
+static size_t take_link(struct rewrite *rewrite, struct slice in, struct rewrite_output *out)
+{
+    struct rewrite_json *json = &rewrite->json;
+    if (in.length > REWRITE_LINK_GROWTH)
+        in.length = REWRITE_LINK_GROWTH; /* with what is held, a step's room */
+    size_t length = text_length(json, in);
+    if (length > 0) {
+        json->is_link = rewrite_hold(rewrite, in.bytes, length, out);
+        return length;
+    }
+    json->is_link = false;
+    if (json->state == REWRITE_JSON_OVER) {
+        rewrite_release_raw(rewrite, out);
+        return 0;
+    }
+    rewrite_release(rewrite, &rewrite_json_notation, out, NULL);
+    json->cargo = json->cargo || (json->value >> PATTERN_CARGO_DL & 1) != 0;
+    json->state = REWRITE_JSON_AFTER;
+    rewrite_emit(out, "\"", 1);
+    return 1;
+}
+
+/* --- all of it ---------------------------------------------------------------------------------------- */
+
+static bool is_in_string(const struct rewrite_json *json)
+{
+    return json->state == REWRITE_JSON_STRING || json->state == REWRITE_JSON_ESCAPE;
+}
+
+/* What ends a run of bytes that mean nothing in a dead container. */
+static const bool is_mark[256] = {
+    ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true,
+};
+
+/* Bytes of a dead container, up to its end or to a string that is not simply there whole. */
+static size_t take_dead(struct rewrite_json *json, struct slice in)
+{
+    size_t at = 0;
+    while (at < in.length) {
+        char byte = in.bytes[at++];
+        if (!is_mark[(unsigned char)byte])
+            continue;
+        if (byte == '"') {
+            at += plain_length((struct slice){in.bytes + at, in.length - at});
+            if (at < in.length && in.bytes[at] == '"') {
+                at++;
+                continue;
+            }
+            json->is_key = false;
+            json->state = REWRITE_JSON_STRING;
+            return at;
+        }
+        bool object = byte == '{' || byte == '}', opens = byte == '{' || byte == '[';
+        if (!(opens ? open_container(json, object) : close_container(json, object))) {
+            json->state = REWRITE_JSON_OVER;
+            return at;
+        }
+        if (json->dead == 0)
+            return at;
+    }
+    return at;
+}
+
+/* Up to the next link: nothing changes. */
+static size_t take_rest(struct rewrite_json *json, struct slice in, struct rewrite_output *out)
+{
+    size_t at = 0;
+    while (at < in.length && !json->is_link) {
+        if (is_in_string(json))
+            at += take_string(json, (struct slice){in.bytes + at, in.length - at});
+        else if (json->state == REWRITE_JSON_OVER)
+            at = in.length;
+        else if (json->dead != 0)
+            at += take_dead(json, (struct slice){in.bytes + at, in.length - at});
+        else if (!take_byte(json, in.bytes[at++]))
+            json->state = REWRITE_JSON_OVER;
+    }
+    rewrite_emit(out, in.bytes, at);
+    return at;
 }
 
 size_t rewrite_json_take(struct rewrite *rewrite, struct slice in, struct rewrite_output *out)
@@ -300,14 +398,8 @@ size_t rewrite_json_take(struct rewrite *rewrite, struct slice in, struct rewrit
         struct slice rest = {in.bytes + at, in.length - at};
         if (rest.length > rewrite_room(out))
             rest.length = rewrite_room(out);
-        if (is_in_string(&rewrite->json)) {
-            at += take_string(rewrite, rest, out);
-        } else if (rewrite->json.state == REWRITE_JSON_OVER) {
-            rewrite_emit(out, rest.bytes, rest.length);
-            at += rest.length;
-        } else {
-            at += take_structure(rewrite, rest, out);
-        }
+        at += rewrite->json.is_link ? take_link(rewrite, rest, out)
+                                    : take_rest(&rewrite->json, rest, out);
     }
     return at;
 }

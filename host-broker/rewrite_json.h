@@ -2,7 +2,8 @@
  *
  * A pushdown automaton over the grammar of RFC 8259, as far as places depend on it: it knows containers,
  * keys, strings and commas, but not whether a number or a word is one. Of the way to the present value only
- * the set of patterns is kept that it agrees with so far, for the few levels that patterns have.
+ * the set of patterns is kept that it agrees with so far, for the few levels that patterns have. A container
+ * in which none can be met (most are such) is only searched for its end: strings and brackets.
  *
  * States: VALUE expects a value, FIRST_ITEM one or the end of an array, FIRST_KEY a key or the end of an
  * object, KEY a key, COLON, AFTER a comma or the end of a container (at depth 0: white space only), SCALAR
@@ -44,6 +45,7 @@ struct rewrite_json {
     bool is_key, is_link; /* of the string */
     bool cargo;           /* `dl` was seen to be a string at the top */
     unsigned depth;
+    unsigned dead; /* depth of the container in which no pattern can be met any more, 0 for none */
     uint8_t objects[REWRITE_JSON_DEPTH_MAX / 8]; /* one bit for each container: it is an object */
     /* patterns (bits) whose steps lead to the container at this depth, and to the next value */
     uint32_t alive[REWRITE_JSON_STEPS_MAX + 1], value;

@@ -10,6 +10,9 @@
 
 /* The link in its clean form, and where in the document each byte of it comes from. */
 struct clean_link {
+    struct slice
+        path_text; /* what is judged: up to the query. In `bytes`, or in the document itself */
+    bool same;     /* the latter: it was clean as it stood */
     char bytes[CLEAN_MAX];
     uint16_t from[CLEAN_MAX + 1];
     struct url_text text;
@@ -21,44 +24,101 @@ static bool is_white(char byte)
     return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r' || byte == '\f';
 }
 
-static void add_byte(struct clean_link *clean, char byte, size_t at, bool *before_query)
+static bool ends_path(char byte)
 {
+    return byte == '?' || byte == '#';
+}
+
+static void add_byte(struct clean_link *clean, char byte, size_t at)
+{
+    bool before_query = true;
     size_t before = clean->text.length;
-    url_text_append_clean(&clean->text, (unsigned char)byte, before_query);
+    url_text_append_clean(&clean->text, (unsigned char)byte, &before_query);
     for (size_t i = before; i < clean->text.length; i++)
         clean->from[i] = (uint16_t)at;
 }
 
-/* Tabs and ends of lines stand for nothing in a URL, white space at its ends neither (WHATWG URL). */
+/* Bytes that both notations write as they are, that stay as they are, and that do not end the path. */
+static const bool is_plain[256] = {
+    ['!' ... '"'] = true, ['$' ... '%'] = true, ['\'' ... '>'] = true,
+    ['@' ... '['] = true, [']' ... '~'] = true,
+};
+
+static size_t plain_length(struct slice raw)
+{
+    size_t at = 0;
+    while (at < raw.length && is_plain[(unsigned char)raw.bytes[at]])
+        at++;
+    return at;
+}
+
+static void add_character(struct clean_link *clean, const char *bytes, size_t count, size_t at,
+                          size_t *solid)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool white = is_white(bytes[i]);
+        if (white && (bytes[i] != ' ' || *solid == 0))
+            continue;
+        add_byte(clean, bytes[i], at);
+        if (white)
+            continue;
+        clean->first = *solid > 0 ? clean->first : at;
+        *solid = clean->text.length;
+    }
+}
+
+/* Up to the query or fragment, which decide nothing. Tabs and ends of lines stand for nothing in a URL, white
+ * space at its ends neither (WHATWG URL). False when it is malformed, too long, or empty. */
 static bool clean_link(struct clean_link *clean, struct slice raw,
                        const struct rewrite_notation *notation)
 {
-    bool before_query = true;
-    size_t solid = 0; /* length without white space at the end */
+    size_t at = plain_length(raw), solid = 0; /* length without white space at the end */
+    clean->first = 0;
+    clean->path_text = (struct slice){raw.bytes, at};
+    clean->same = at > 0 && (at == raw.length || ends_path(raw.bytes[at]));
+    if (clean->same)
+        return true;
     clean->text = (struct url_text){.bytes = clean->bytes, .size = CLEAN_MAX};
-    for (size_t at = 0; at < raw.length;) {
+    for (at = 0; at < raw.length;) {
         char bytes[REWRITE_CHARACTER_MAX];
-        size_t count;
-        size_t taken =
-            notation->read((struct slice){raw.bytes + at, raw.length - at}, bytes, &count);
+        size_t count, taken;
+        taken = notation->read((struct slice){raw.bytes + at, raw.length - at}, bytes, &count);
         if (taken == 0)
             return false;
-        for (size_t i = 0; i < count; i++) {
-            bool blank = is_white(bytes[i]);
-            if (blank && (bytes[i] != ' ' || clean->text.length == 0))
-                continue;
-            if (clean->text.length == 0)
-                clean->first = at;
-            add_byte(clean, bytes[i], at, &before_query);
-            if (!blank)
-                solid = clean->text.length;
-        }
+        if (ends_path(bytes[0]))
+            break;
+        add_character(clean, bytes, count, at, &solid);
         at += taken;
     }
-    clean->from[clean->text.length] = (uint16_t)raw.length;
-    bool overflow = clean->text.overflow;
-    clean->text.length = solid;
-    return !overflow && solid > 0;
+    clean->from[clean->text.length] = (uint16_t)at;
+    clean->path_text = (struct slice){clean->bytes, solid};
+    return !clean->text.overflow && solid > 0;
+}
+
+/* The byte of the document that this byte of the clean text comes from. */
+static size_t document_offset(const struct clean_link *clean, const char *byte)
+{
+    size_t offset = (size_t)(byte - clean->path_text.bytes);
+    return clean->same ? offset : clean->from[offset];
+}
+
+/* What nearly all paths consist of, and no dot at the start of a segment: nothing that a target could not
+ * hold. */
+static bool path_is_simple(struct slice path)
+{
+    static const bool simple[256] = {
+        ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true,
+        ['_'] = true,         ['.'] = true,         ['/'] = true,         ['+'] = true,
+        ['@'] = true,         ['~'] = true,         ['!'] = true,
+    };
+    char before = '/';
+    for (size_t i = 0; i < path.length; i++) {
+        char byte = path.bytes[i];
+        if (!simple[(unsigned char)byte] || (byte == '.' && before == '/'))
+            return false;
+        before = byte;
+    }
+    return true;
 }
 
 /* Relative links and other schemes stay. */
@@ -68,15 +128,16 @@ static bool is_judged(const struct url_reference *reference)
     return url_reference_is_http(reference) && (reference->has_authority || rooted);
 }
 
-/* Appends the address inside as far as it is new; *kept is where the kept part of the clean link begins, or
- * its end when nothing is kept. */
-static void append_new(struct url_text *out, const struct url_reference *reference,
-                       const struct location_context *context, const struct upstream_url *origin,
-                       bool origin_valid, const char **kept)
+/* Appends the address inside as far as it is new. Returns where the part of the clean link begins that is
+ * kept, or NULL when nothing is. */
+static const char *append_new(struct url_text *out, const struct url_reference *reference,
+                              const struct location_context *context,
+                              const struct upstream_url *origin, bool origin_valid)
 {
     const struct rule *rule = NULL;
     struct slice rest = reference->path;
-    bool path_valid = target_check_path(reference->path) == TARGET_FAULT_NONE;
+    bool path_valid =
+        path_is_simple(reference->path) || target_check_path(reference->path) == TARGET_FAULT_NONE;
     if (origin_valid && path_valid)
         rule = url_find_rule(context->rules, context->rule, origin, reference->path, &rest);
     url_text_append(out, slice_of(context->guest_url));
@@ -86,8 +147,7 @@ static void append_new(struct url_text *out, const struct url_reference *referen
     } else {
         url_text_append_undeclared(out, origin, origin_valid, reference->authority);
     }
-    if (path_valid)
-        *kept = rest.bytes;
+    return path_valid ? rest.bytes : NULL;
 }
 
 size_t rewrite_link(char *out, size_t size, struct slice raw,
@@ -98,7 +158,7 @@ size_t rewrite_link(char *out, size_t size, struct slice raw,
     struct upstream_url found;
     if (raw.length > REWRITE_LINK_MAX || !clean_link(&clean, raw, notation))
         return 0;
-    struct url_reference reference = url_reference_cut(url_text_slice(&clean.text));
+    struct url_reference reference = url_reference_cut(clean.path_text);
     if (!is_judged(&reference))
         return 0;
     bool origin_valid = url_reference_origin(&found, &reference, context->origin);
@@ -109,13 +169,11 @@ size_t rewrite_link(char *out, size_t size, struct slice raw,
         raw.length + REWRITE_LINK_GROWTH) /* the outcome must not depend on the room there is */
         size = raw.length + REWRITE_LINK_GROWTH;
     struct url_text text = {.bytes = out, .size = size};
-    const char *end = clean.bytes + clean.text.length;
-    const char *kept = end;
     url_text_append(&text, (struct slice){raw.bytes, clean.first});
-    append_new(&text, &reference, context, &found, origin_valid, &kept);
+    const char *kept = append_new(&text, &reference, context, &found, origin_valid);
     if (notation->root_slash && reference.path.length == 0)
         url_text_append(&text, SLICE_LITERAL("/"));
-    size_t tail = clean.from[kept - clean.bytes];
+    size_t tail = kept ? document_offset(&clean, kept) : raw.length;
     url_text_append(&text, (struct slice){raw.bytes + tail, raw.length - tail});
     return text.overflow ? 0 : text.length;
 }
