@@ -55,6 +55,23 @@ struct rewrite_json {
 
 void rewrite_json_start(struct rewrite *rewrite);
 size_t rewrite_json_take(struct rewrite *rewrite, struct slice in, struct rewrite_output *out);
+
+/* True at the end of a whole document that had `dl`. */
 bool rewrite_json_is_cargo(const struct rewrite *rewrite);
+
+/* For rewrite_json.c: rewrite_json_place.c. */
+
+/* Sets the patterns that agree with the next value's place: under `key`, or NULL for an item of an array. */
+void rewrite_json_find_place(struct rewrite_json *json, const char *key);
+
+bool rewrite_json_place_is_link(const struct rewrite_json *json);
+bool rewrite_json_place_is_dl(const struct rewrite_json *json);
+
+/* True when keys of the present object matter. */
+bool rewrite_json_is_watched(const struct rewrite_json *json);
+void rewrite_json_keep_key(struct rewrite_json *json, const char *bytes, size_t length);
+
+/* Behind the last byte of a key: finds the place of its value. */
+void rewrite_json_end_key(struct rewrite_json *json);
 
 #endif

@@ -20,6 +20,7 @@ BROKER_PARSER_SRCS := \
 	host-broker/rewrite_etag.c \
 	host-broker/rewrite_html.c \
 	host-broker/rewrite_json.c \
+	host-broker/rewrite_json_place.c \
 	host-broker/rewrite_link.c \
 	host-broker/rewrite_notation.c \
 	host-broker/rewrite_route.c \
