@@ -188,6 +188,7 @@ static void __attribute__((noreturn)) become_distribution(const char *name, int 
     setsid();
     (void)!write(ready, "1", 1);
     close(ready);
+    dup2(STDOUT_FILENO, STDERR_FILENO); /* /dev/null: it has said all */
     live(name, conf.interop, record);
 }
 

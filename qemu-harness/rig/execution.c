@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +69,8 @@ static void __attribute__((noreturn)) run(char **words, const int *pipes)
     for (int i = 0; i < 3; i++)
         if (dup2(pipes[i], i) < 0)
             _exit(126);
+    /* all others: who only waits for the process must not keep its input open */
+    syscall(SYS_close_range, 3, ~0u, 0);
     setsid();
     bool inside = strcmp(distribution, RIG_SYSTEM) != 0;
     if (inside)

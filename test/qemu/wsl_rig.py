@@ -16,6 +16,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tarfile
 import tempfile
 import threading
 import time
@@ -52,6 +53,7 @@ class Rig:
         self.folder, self.c = self.base / "rig", self.base / "c"
         self.c.mkdir()
         self.c.chmod(0o777)
+        shutil.copy(GUEST / "probe", self.c / "probe")
         self.process = subprocess.Popen(
             [PROGRAM, "start", self.folder, "--network", network, "--modules", modules, "--drive", f"C={self.c}",
              "--drive", f"P={GUEST}:ro", "--mounts", "6", *map(str, options)],
@@ -189,6 +191,7 @@ class Listener:
         with contextlib.suppress(OSError), client:
             client.settimeout(5)
             client.sendall(b"WINDOWS\n")
+            client.shutdown(socket.SHUT_WR)
             while data := client.recv(65536):
                 self.seen[number] += data
 
@@ -204,7 +207,7 @@ def refusals(text):
     """probe's lines -> [(what, verdict, milliseconds or None)]"""
     found = []
     for line in text.splitlines():
-        matched = re.match(r"([a-z0-9-]+(?: [^:(]\S*)*): (refused|worked|no answer|unclear)(?: \((\w+)\))?(?:.*?([\d.]+) ms)?", line)
+        matched = re.match(r"(.+?): (refused|worked|no answer|unclear)(?: \((\w+)\))?(?: in ([\d.]+) ms)?$", line)
         if matched:
             found.append((matched[1], matched[2], float(matched[4]) if matched[4] else None))
     return found
@@ -214,3 +217,90 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+# --- the network as an outsider sees it, and as a sandbox must not ------------------------------------------------------
+
+OUTSIDER_PORT, OUTSIDER_LOOPBACK_PORT = 7001, 7002
+OWN = {"nat": "10.0.2.15", "mirrored": "192.168.77.20"}
+GLIBC = "/opt/glibc"
+GETENT = "/tmp/glibc/ld-linux-x86-64.so.2 --library-path /tmp/glibc /tmp/glibc/getent"  # once codev has copied it there
+
+
+def put_glibc(rig):
+    """A program that asks glibc's resolver, with its libraries, on C: the options that mount it."""
+    folder = rig.c / "glibc"
+    folder.mkdir()
+    wanted = ("usr/bin/getent", "ld-linux-x86-64.so.2", "libc.so.6", "libresolv.so.2")
+    with tarfile.open(OUTSIDER_TAR) as tar:
+        for member in tar.getmembers():
+            if member.isfile() and member.name.endswith(wanted) and not member.name.startswith("usr/lib64/"):
+                (folder / pathlib.Path(member.name).name).write_bytes(tar.extractfile(member).read())
+                (folder / pathlib.Path(member.name).name).chmod(0o755)
+    assert {"getent", "libc.so.6"} <= set(os.listdir(folder)), os.listdir(folder)
+    return ["--mount", f"{folder}:{GLIBC}"]
+
+
+@contextlib.contextmanager
+def outsider_servers(rig):
+    """Two servers of the outsider: one on every address, one on loopback alone."""
+    servers = [rig.start_outsider(f"echo up; exec busybox nc -ll -p {port} {address} -e echo OUTSIDER")
+               for port, address in ((OUTSIDER_PORT, ""), (OUTSIDER_LOOPBACK_PORT, "-s 127.0.0.1"))]
+    for server in servers:
+        assert server.stdout.readline() == b"up\n"
+    try:
+        yield
+    finally:
+        for server in servers:
+            server.kill()
+            server.wait()
+            server.stdout.close()
+
+
+def outsider_has_its_network(rig, windows):
+    """All of it, as uid 0 and uid 1000: Windows, names, its own servers, loopback. `windows`: a Listener."""
+    for user in ("root", "1000"):
+        status, text = rig.outsider(
+            f"nc -w 5 {rig.host()} {windows.port}; nc -w 5 {OWN[rig.network]} {OUTSIDER_PORT}; "
+            f"getent hosts internet.example; /mnt/c/probe ping | grep -c worked; ip route | grep -c default; "
+            "ip address show lo | grep -c 10.255.255.254", user)
+        lines = text.splitlines()
+        assert status == 0 and lines[:2] == ["WINDOWS", "OUTSIDER"], text
+        assert lines[2].split() == ["10.0.2.2", "internet.example"] and lines[3:] == ["1", "1", "1"], text
+
+
+def escapes(rig, windows, windows_v6, broker_ports):
+    """probe's words for every way out by network: [(verb and arguments, ...)]. `windows*`: live Listeners of the host."""
+    own, hosts = OWN[rig.network], ["10.0.2.2", "192.168.77.1", "169.254.73.249", "127.0.0.1"]
+    tcp = [(host, windows.port) for host in hosts] + [("fec0::2", windows_v6.port), ("::1", windows_v6.port)]
+    tcp += [(host, port) for host in hosts[:3] for port in broker_ports]
+    tcp += [(own, OUTSIDER_PORT), ("127.0.0.1", OUTSIDER_PORT), ("127.0.0.1", OUTSIDER_LOOPBACK_PORT), ("fec0::15", OUTSIDER_PORT),
+            ("::1", OUTSIDER_PORT), ("10.255.255.254", 53), ("192.0.2.1", 443), ("2001:db8::1", 443), ("10.0.2.3", 53)]
+    udp = [("10.0.2.2", 53), ("10.0.2.3", 53), ("10.255.255.254", 53), ("192.0.2.1", 53), ("2001:db8::1", 53), ("fec0::3", 53),
+           (own, OUTSIDER_PORT), ("192.168.77.1", 53), ("255.255.255.255", 67), ("224.0.0.251", 5353), ("ff02::fb", 5353)]
+    return [f"connect {host} {port}" for host, port in tcp] + [f"udp {host} {port}" for host, port in udp]
+
+
+LIMIT_MS = 200
+
+
+def none_escapes(sandbox, words):
+    """Each is refused, and at once: the best of three counts where the machine was busy."""
+    script = "\n".join(f"{PROGRAMS}/probe {word}" for word in words)
+    found = {}
+    for _ in range(3):
+        for what, verdict, milliseconds in refusals(sandbox.codev(script)):
+            found.setdefault(what, []).append((verdict, milliseconds))
+    assert sorted(found) == sorted(set(words))
+    assert not {what: tries for what, tries in found.items()
+                if any(verdict != "refused" for verdict, _ in tries) or min(ms for _, ms in tries) >= LIMIT_MS}
+    return found
+
+
+def seconds_inside(sandbox, command, tries=3):
+    """(shortest time, output) of a command, by the kernel's clock."""
+    text = sandbox.codev("\n".join(f"read a b </proc/uptime; {command}; echo \"status $?\"; read c d </proc/uptime; "
+                                   "echo \"took $a $c\"" for _ in range(tries)))
+    times = [float(line.split()[2]) - float(line.split()[1]) for line in text.splitlines() if line.startswith("took ")]
+    assert len(times) == tries, text
+    return min(times), text

@@ -1,0 +1,446 @@
+"""Two sandboxes and an outsider distribution in one WSL machine with NAT networking: what each can reach, and what not.
+
+One boot serves every test: the fixture `place` starts the machine, the outsider with its servers, and two sandboxes with
+brokers, gateways and servers of their own. Tests that end a sandbox start one of their own."""
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import tarfile
+import time
+
+import pytest
+
+from test_breakout import GROUPS, make_trap, rows
+from vm_rig import GUEST, TOP, Gateway, SpiedBroker, wait_for
+from wsl_rig import (GETENT, GLIBC, IMAGE_TAR, OWN, PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in, none_escapes,
+                     outsider_has_its_network, outsider_servers, put_glibc, refusals, seconds_inside)
+
+EXECUTABLE = "MZ this is no program\n"
+
+
+class Place:
+    pass
+
+
+def start(place, name, port, gateway, *options, **more):
+    look = look_in(place.rig, name)
+    spied = SpiedBroker(look.folder.parent)
+    server = f"{PROGRAMS}/probe serve {port} http & " if port else ""
+    sandbox = WslSandbox(place.rig, server + look.CODEV, [*(["--server-port", port] if port else []),
+                                                          *(gateway.options + spied.options if gateway else []), *options],
+                         look, **more)
+    sandbox.spied, sandbox.gateway, sandbox.port = spied, gateway, port
+    return sandbox
+
+
+def broker_port(sandbox):
+    ready = json.loads(sandbox.spied.copy.read_text().partition("\n")[0])
+    return int(ready["listen"][0].rpartition(":")[2])
+
+
+def way_in_port(sandbox):
+    return int(sandbox.wait_event("ready")["way_in"].rpartition(":")[2])
+
+
+@pytest.fixture(scope="module")
+def place():
+    with contextlib.ExitStack() as stack:
+        here = Place()
+        here.rig = stack.enter_context(Rig())
+        here.rig.install_outsider()
+        here.windows = stack.enter_context(Listener())
+        here.windows_v6 = stack.enter_context(Listener(socket.AF_INET6))
+        stack.enter_context(outsider_servers(here.rig))
+        outsider_has_its_network(here.rig, here.windows)  # before
+        glibc = put_glibc(here.rig)
+        here.gateways = [stack.enter_context(Gateway()) for _ in range(2)]
+        here.a = stack.enter_context(start(here, "a", 4096, here.gateways[0], *glibc)).started()
+        here.b = stack.enter_context(start(here, "b", 4097, here.gateways[1])).started()
+        here.ports = [broker_port(here.a), broker_port(here.b)]
+        yield here
+
+
+# --- 1: two sandboxes and an outsider ----------------------------------------------------------------------------------
+
+def test_each_has_its_own_relay(place):
+    for sandbox in (place.a, place.b):
+        before = [gateway.stats()["requests"] for gateway in place.gateways]
+        assert sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+        after = [gateway.stats()["requests"] for gateway in place.gateways]
+        own = place.gateways.index(sandbox.gateway)
+        assert after[own] == before[own] + 1 and after[1 - own] == before[1 - own]
+
+
+def test_each_has_its_own_server(place):
+    for sandbox, other in ((place.a, place.b), (place.b, place.a)):
+        text = sandbox.codev(f"{PROGRAMS}/probe connect 127.0.0.1 {sandbox.port}; {PROGRAMS}/probe connect 127.0.0.1 {other.port}; "
+                             f"{PROGRAMS}/probe connect ::1 {other.port}")
+        assert [verdict for _, verdict, _ in refusals(text)] == ["worked", "refused", "refused"], text
+
+
+def test_the_way_in_leads_to_the_own_server(place):
+    for sandbox in (place.a, place.b):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(30)
+            client.connect(sandbox.wait_event("way_in")["path"])
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+    assert way_in_port(place.a) != way_in_port(place.b)
+
+
+def test_neither_reaches_a_broker_or_a_way_in(place):
+    ports = [*place.ports, way_in_port(place.a), way_in_port(place.b)]
+    words = [f"connect {host} {port}" for host in ("10.0.2.2", "127.0.0.1", OWN["nat"], "::1") for port in ports]
+    none_escapes(place.a, words)
+    none_escapes(place.b, words)
+
+
+def test_abstract_sockets_are_each_ones_own(place):
+    """The name that A listens on is known to A alone; the outsider's to the outsider."""
+    place.a.codev(f"{PROGRAMS}/probe abstract-serve codev-a >/dev/null 2>&1 &")
+    wait_for(lambda: place.a.codev(f"{PROGRAMS}/probe abstract codev-a").endswith("worked\n"), "A's abstract socket")
+    assert "refused" in place.b.codev(f"{PROGRAMS}/probe abstract codev-a; cat /proc/net/unix | grep codev-a")
+    for user in ("root", "1000"):
+        assert "refused (ECONNREFUSED)" in place.rig.outsider("/mnt/c/probe abstract codev-a", user)[1]
+    outside = place.rig.start_outsider("exec /mnt/c/probe abstract-serve codev-outside")
+    try:
+        assert outside.stdout.readline() == b"listening\n"
+        assert place.rig.outsider("/mnt/c/probe abstract codev-outside", "1000")[1].endswith("worked\n")
+        for sandbox in (place.a, place.b):
+            assert "refused (ECONNREFUSED)" in sandbox.codev(f"{PROGRAMS}/probe abstract codev-outside")
+    finally:
+        outside.kill()
+        outside.wait()
+        outside.stdout.close()
+
+
+def test_the_outsider_gets_no_byte_through_a_way_in(place):
+    """Whatever it says, as whoever: each try has its own connection, and they wait for an answer beside each other."""
+    said = ["GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n", "CODEV-IN 1 " + "0" * 64 + "\\n", "\\n", ""]
+    tries = [f"(printf '{words}'; sleep 6) | timeout 7 nc 127.0.0.1 {way_in_port(sandbox)} >/tmp/$(id -u).{number}.{sandbox.port} 2>&1 &"
+             for sandbox in (place.a, place.b) for number, words in enumerate(said)]
+    for user in ("root", "1000"):
+        status, text = place.rig.outsider("\n".join([*tries, "wait; cat /tmp/$(id -u).*; ls /tmp/$(id -u).* | wc -l"]), user)
+        assert status == 0 and text.strip() == "8", text
+
+
+def test_the_outsider_keeps_its_network(place):
+    outsider_has_its_network(place.rig, place.windows)  # during
+    rules = place.rig.outsider("nft list ruleset; ip rule | wc -l; ip -o link | wc -l")[1]
+    assert rules.split() == ["3", "2"], rules  # nothing was added to what is shared
+
+
+def test_the_outsider_cannot_use_a_relay(place):
+    for user in ("root", "1000"):
+        _, text = place.rig.outsider("nc -w 2 127.0.0.1 8788; nc -w 2 ::1 8788; true", user)
+        assert text.count("refused") == 2, text
+
+
+# --- 2: escapes by network -----------------------------------------------------------------------------------------------
+
+def test_nothing_leaves(place):
+    seen = len(place.windows.seen), len(place.windows_v6.seen), len(place.rig.record())
+    none_escapes(place.a, escapes(place.rig, place.windows, place.windows_v6, place.ports))
+    assert seen == (len(place.windows.seen), len(place.windows_v6.seen), len(place.rig.record()))
+
+
+def test_no_ping(place):
+    took, text = seconds_inside(place.a, f"{PROGRAMS}/probe raw; {PROGRAMS}/probe raw6; ping -c 1 -w 5 10.0.2.2")
+    assert "worked" not in text and "1 packets received" not in text and "status 0" not in text
+
+
+def test_no_names(place):
+    """Both C libraries are told at once that there is no such name; the resolver outside hears nothing."""
+    before = place.rig.record()
+    place.a.codev(f"cp -r {GLIBC} /tmp/glibc")
+    for ask in ("wget -q -O - http://internet.example/", f"{GETENT} hosts internet.example", f"{GETENT} ahosts internet.example"):
+        took, text = seconds_inside(place.a, ask)
+        assert "status 0" not in text and took < 0.2, text
+    for server in ("10.255.255.254", "10.0.2.3"):
+        text = place.a.codev(f"busybox nslookup internet.example {server} 2>&1; echo status $?")
+        assert "10.0.2.2" not in text.replace(server, "") and "status 0" not in text, text
+    assert place.rig.record() == before
+
+
+# --- 3: everything else that leads out -------------------------------------------------------------------------------------
+
+ATTEMPTS = ["vsock-socket", "vsock-device", "families", "packet", "raw", "raw6", "mptcp", "iouring", "ia32", "x32", "userns",
+            "userns-clone", "netns", "mountns", "setns", "mount", "remount", "umount", "fsopen", "open-tree", "pivot-root", "chroot",
+            "mknod", "netfilter", "bpf", "setuid0", "module", "keyctl", "open /proc/1/root/etc/passwd", "open /proc/1/mem",
+            "open /proc/1/ns/net", "ptrace 1", "ptrace codev-agent", "procmem codev-agent", "kill codev-agent", "others",
+            *(f"vsock {port} {cid}" for port in range(50000, 50006) for cid in (1, 2))]
+
+
+def test_every_other_way_is_refused(place):
+    before = place.rig.record()
+    text = place.a.codev("\n".join(f"{PROGRAMS}/probe {attempt}; echo \"status $?\"" for attempt in ATTEMPTS))
+    assert text.count("status ") == len(ATTEMPTS)
+    bad = [line for line in text.splitlines() if re.search(r": (worked|no answer|unclear)", line)]
+    assert not bad and text.count("status 0") == len(ATTEMPTS), text
+    assert place.rig.record() == before
+
+
+def test_the_breakout_table(place):
+    """All of it but the bombs, which would be everybody's: the kernel is shared."""
+    if os.geteuid() != 0:
+        pytest.skip("makes device nodes and set-uid files for a shared folder")
+    trap = make_trap(place.rig.c / "trap")
+    before = place.rig.record()
+    with start(place, "c", 0, place.gateways[0], "--mount", f"{trap}:/workspace/trap") as sandbox:
+        sandbox.started()
+        agent = max(last for pid, last, name, _ in place.rig.processes() if pid not in sandbox.before and name == "codev-agent")
+        found = []
+        for group in GROUPS[:-1]:
+            text = sandbox.codev(f"/workspace/trap/probe breakout --agent {agent} --folder /workspace/trap --group '{group}'", 240)
+            found += rows(text)
+        assert len(found) >= 50 and not [row for row in found if row.verdict != "refused"]
+        sandbox.alive()
+    assert place.rig.record() == before
+
+
+def test_a_set_uid_root_program_gives_nothing(place):
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a set-uid root program")
+    program = place.a.look.folder / "set-uid"
+    shutil.copy(GUEST / "probe", program)
+    program.chmod(0o4755)
+    text = place.a.codev("/workspace/look/set-uid be-root; /workspace/look/set-uid setuid0")
+    assert text.count(": refused") == 2, text
+    assert place.rig.outsider(f"/mnt/c/a/look/set-uid be-root", "1000")[1].endswith("worked\n")  # the control
+
+
+def test_no_windows_executable_runs(place):
+    executable = place.a.look.folder / "x.exe"
+    executable.write_text(EXECUTABLE)
+    executable.chmod(0o755)
+    before = place.rig.record()
+    text = place.a.codev("/workspace/look/x.exe; echo status $?; cd /workspace/look && ./x.exe; echo status $?; /init x; ls /init "
+                         "/run/WSL /mnt/wsl /mnt/wslg /mnt/c /proc/sys/fs/binfmt_misc/WSLInterop 2>&1")
+    assert "status 0" not in text and text.count("No such file") >= 5, text
+    assert place.rig.record() == before
+    status, text = place.rig.outsider("/mnt/c/a/look/x.exe", "1000")  # the control
+    assert status == 0 and place.rig.record()[len(before):] == ["interop outsider run /mnt/c/a/look/x.exe"], text
+
+
+def test_no_drive_can_be_mounted(place):
+    before = place.rig.record()
+    text = place.a.codev("mkdir -p /tmp/d; mount -t drvfs 'C:\\' /tmp/d; echo status $?; mount -t 9p -o trans=virtio C0 /tmp/d; "
+                         "echo status $?; /sbin/mount.drvfs 'C:\\' /tmp/d; echo status $?; ls /tmp/d")
+    assert "status 0" not in text and "glibc" not in text
+    assert place.rig.record() == before
+    status, text = place.rig.outsider("mkdir -p /tmp/d; mount -t drvfs 'C:\\' /tmp/d && ls /tmp/d; umount /tmp/d")  # the control
+    assert status == 0 and "glibc" in text and place.rig.record()[len(before)].startswith("vsock 50002 drvfs C:")
+
+
+def test_the_stand_ins_see_who_comes(place):
+    """The control of all that was refused: the outsider, without a right, reaches each, and each writes it down."""
+    before = len(place.rig.record())
+    script = "; ".join(f"/mnt/c/probe vsock {port}" for port in range(50000, 50006))
+    text = place.rig.outsider(f"{script}; /mnt/c/probe connect 10.255.255.254 53", "1000")[1]
+    assert text.count(": worked") == 7, text
+    seen = wait_for(lambda: len(place.rig.record()) >= before + 7 and place.rig.record()[before:], "the record")
+    assert {f"vsock {port}" for port in range(50000, 50006)} <= {line.rstrip() for line in seen}
+
+
+def test_no_other_cgroup(place):
+    text = place.a.codev("for f in $(find /sys/fs/cgroup -name cgroup.procs 2>/dev/null) /sys/fs/cgroup/../cgroup.procs; do "
+                         "echo $$ >$f && echo moved; done 2>&1; mkdir /sys/fs/cgroup/new && echo made; cat /proc/self/cgroup")
+    assert "moved" not in text and "made" not in text and ".." not in text.splitlines()[-1], text
+
+
+# --- 5: firewalls of others ----------------------------------------------------------------------------------------------
+
+def ruleset(sandbox, what="ruleset"):
+    status, text = sandbox.in_network(f"nft --json list {what}")
+    assert status == 0, text
+    return normal(text)
+
+
+def normal(text):
+    """A ruleset without what differs from one load to the next: handles, versions, the owner."""
+    def strip(value):
+        if isinstance(value, dict):
+            return {key: strip(inner) for key, inner in value.items() if key not in ("handle", "index", "flags")}
+        return [strip(inner) for inner in value] if isinstance(value, list) else value
+
+    return [strip(item) for item in json.loads(text)["nftables"] if "metainfo" not in item]
+
+
+def test_the_outsiders_flush_changes_nothing(place):
+    before = ruleset(place.a)
+    status, text = place.rig.outsider("nft add table inet other && nft flush ruleset && iptables -A OUTPUT -j ACCEPT && iptables -F "
+                                      "&& iptables -X && ip6tables -F && iptables -P OUTPUT ACCEPT && nft flush ruleset")
+    assert status == 0, text
+    assert ruleset(place.a) == before
+    none_escapes(place.a, escapes(place.rig, place.windows, place.windows_v6, place.ports)[:8])
+    assert place.a.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+    assert not [event for event in place.a.events() if event["event"] == "firewall"]
+
+
+HANDLE = "$(nft -a list chain inet codev output | sed -n 's/.*oif \"lo\".*handle //p')"
+HOOKS = ["nft flush ruleset", "nft delete table inet codev", "nft flush chain inet codev output",
+         "nft add rule inet codev output accept", "nft add table inet open",
+         f"nft delete rule inet codev output handle {HANDLE}"]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_privileged_hook_opens_nothing(place, hook):
+    """Root, put into the sandbox's namespace: refused by the kernel (the table has an owner), or restored and reported."""
+    what = "table inet codev"
+    before, reports = ruleset(place.b, what), len([event for event in place.b.events() if event["event"] == "firewall"])
+    finish = place.b.look.begin("codev", f"for i in $(seq 40); do {PROGRAMS}/probe connect 10.0.2.2 {place.windows.port}; done")
+    seen = len(place.windows.seen)
+    status, text = place.b.in_network(hook)
+    end = time.monotonic() + 1 + 4  # a second, and what this host may lack of one
+    while ruleset(place.b, what) != before:
+        assert time.monotonic() < end, "not restored"
+    tries = refusals(finish())
+    assert len(tries) == 40 and {verdict for _, verdict, _ in tries} == {"refused"} and len(place.windows.seen) == seen
+    told = [event for event in place.b.events() if event["event"] == "firewall"][reports:]
+    assert "not permitted" in text or (status == 0 and hook in ("nft flush ruleset", "nft add table inet open")) or told, text
+    place.b.alive()
+
+
+# --- 9: an independent witness ---------------------------------------------------------------------------------------------
+
+def test_the_ruleset_is_that_of_policy_nft(place):
+    """nft has loaded nft/policy.nft itself in a namespace of its own: what it lists there is what it lists inside."""
+    policy = (TOP / "nft" / "policy.nft").read_bytes()
+    status, text = place.rig.wsl("outsider", "root", "unshare", "-n", "sh", "-c", "nft -f /dev/stdin && nft --json list ruleset",
+                                 data=policy)
+    assert status == 0, text
+    for sandbox in (place.a, place.b):
+        assert ruleset(sandbox) == normal(text)
+
+
+# --- 6: the way over TCP -------------------------------------------------------------------------------------------------
+
+def test_the_wire_shows_nothing_in_clear(place):
+    marker = "mark-" + os.urandom(8).hex()
+    answer = place.a.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models --header 'X-Mark: {marker}'")
+    assert answer.startswith("HTTP/1.1 200 ")
+    time.sleep(0.2)
+    dump = place.rig.dump()
+    assert len(dump) > 4096 and b"\x16\x03\x03" in dump  # it is a dump, and TLS is in it
+    for secret in (place.a.spied.token(), place.b.spied.token(), place.gateways[0].token, marker, "CODEV/1", "/gateway/", "HTTP/1.1"):
+        assert secret.encode() not in dump, secret
+
+
+def test_the_dump_would_show_it(place):
+    """The control: the same words sent in clear by the outsider are in the dump."""
+    place.rig.outsider(f"printf 'CODEV/1 in-clear' | nc -w 2 10.0.2.2 {place.windows.port}", "1000")
+    wait_for(lambda: b"CODEV/1 in-clear" in place.rig.dump(), "the packet in the dump", 10)
+
+
+def test_anything_but_tls_is_closed_at_once(place):
+    for words in (b"GET /gateway/v1/models HTTP/1.1\r\nHost: x\r\n\r\n", b"CODEV/1 " + b"0" * 64 + b"\r\nGET / HTTP/1.1\r\n\r\n", b"\0" * 64):
+        with socket.create_connection(("127.0.0.1", place.ports[0]), 10) as client:
+            client.sendall(words)
+            answer = b""
+            with contextlib.suppress(ConnectionResetError):
+                while data := client.recv(4096):
+                    answer += data
+            assert b"HTTP" not in answer and len(answer) <= 16, answer  # at most an alert
+
+
+def test_who_takes_over_the_brokers_port_learns_nothing(place):
+    with start(place, "taken", 0, place.gateways[0]) as sandbox:
+        sandbox.started()
+        port, token = broker_port(sandbox), sandbox.spied.token()
+        assert sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+        os.kill(sandbox.pid_of("codev-broker"), 9)
+        sandbox.wait_event("broker_exit")
+        with Listener(port=port) as thief:
+            text = sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models --header 'X-Mark: secret-of-the-request'")
+            assert text.startswith(("HTTP/1.1 502 ", "HTTP/1.1 503 ")), text
+            wait_for(lambda: any(thief.seen), "a connection to the thief")
+            heard = b"".join(thief.seen)
+            assert heard.startswith(b"\x16\x03") and token.encode() not in heard
+            assert b"CODEV" not in heard and b"secret-of-the-request" not in heard and b"GET" not in heard
+
+
+# --- 7: the inside agent's descriptors -------------------------------------------------------------------------------------
+
+def image_with_agent(folder, agent):
+    """The image with another program in the place of the agent."""
+    path = folder / "reconnect.tar"
+    with tarfile.open(IMAGE_TAR) as source, tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as target:
+        for member in source.getmembers():
+            if member.name.endswith("/codev-agent"):
+                member.size = agent.stat().st_size
+                with agent.open("rb") as file:
+                    target.addfile(member, file)
+            else:
+                target.addfile(member, source.extractfile(member) if member.isfile() else None)
+    return path
+
+
+def test_no_descriptor_of_the_inside_agent_leads_out(place):
+    image = image_with_agent(place.rig.base, GUEST / "codev-agent-reconnect")
+    with start(place, "reconnect", 4100, place.gateways[0], "--image", image, "--wsl-distribution", "reconnect") as sandbox:
+        sandbox.started()
+        seen = len(place.windows.seen), len(place.windows_v6.seen)
+        targets = [f"tcp:10.0.2.2:{place.windows.port}", f"tcp:{OWN['nat']}:7001", f"tcp:127.0.0.1:{place.windows.port}",
+                   "tcp:127.0.0.1:7001", f"tcp:10.0.2.2:{broker_port(sandbox)}", f"tcp:127.0.0.1:{way_in_port(sandbox)}",
+                   f"tcp:[fec0::2]:{place.windows_v6.port}", f"tcp:[::1]:{place.windows_v6.port}", "tcp:10.255.255.254:53"]
+        sandbox.look.begin("codev", "(printf 'GET /gateway/v1/models HTTP/1.1\\r\\n'; sleep 20) | nc 127.0.0.1 8788 >/dev/null 2>&1 &\n"
+                             f"sleep 1; (echo 'RECONNECT {' '.join(targets)}'; sleep 15) | nc 127.0.0.1 8788")
+        # read while it is written: with its listeners ruined the agent ends, and then the sandbox
+        answer = sandbox.look.folder / "codev.1.answer"
+        wait_for(lambda: re.search(r"^reached \d+ of \d+$", answer.read_text(), re.MULTILINE), "the agent's tries")
+        text = answer.read_text()
+        [line] = re.findall(r"^reached (\d+) of (\d+)", text, re.MULTILINE)
+        assert int(line[0]) == 0 and int(line[1]) >= 3 * len(targets), text
+        assert seen == (len(place.windows.seen), len(place.windows_v6.seen))
+
+
+# --- 8: the end of init, and no login --------------------------------------------------------------------------------------
+
+def test_killed_init_takes_everything_with_it(place):
+    with start(place, "killed", 4101, place.gateways[0]) as sandbox:
+        sandbox.started()
+        sandbox.codev("sleep 1000 & sleep 1001 &")
+        mine = sandbox.pids()
+        assert {"codev-init", "codev-agent", "busybox"} <= set(mine) and len(mine["codev-init"]) >= 2
+        port = way_in_port(sandbox)
+        outer = min(set(mine["codev-init"]) - {sandbox.first()})
+        place.rig.system(f"kill -9 {outer}")
+        gone = lambda: not set(sum(mine.values(), [])) & {pid for pid, *_ in place.rig.processes()}
+        wait_for(gone, "the end of every process of the sandbox", 10)
+        assert "refused" in place.rig.outsider(f"nc -w 2 127.0.0.1 {port}", "1000")[1]  # the way in's port is free again
+        status, _ = sandbox.finish(30)
+        assert status == 125
+    with start(place, "again", 4101, place.gateways[0]) as sandbox:
+        sandbox.started()
+        assert sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+
+
+def test_without_a_login(place):
+    """No 8788, no egress of any kind; the way in and the DNS answer work all the same."""
+    with start(place, "nobody", 4102, None) as sandbox:
+        sandbox.started()
+        none_escapes(sandbox, ["connect 127.0.0.1 8788", "connect ::1 8788", f"connect 10.0.2.2 {place.windows.port}",
+                               "connect 192.0.2.1 443", "udp 192.0.2.1 53"])
+        assert "NXDOMAIN" in sandbox.codev(f"{PROGRAMS}/probe dns internet.example")
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(30)
+            client.connect(sandbox.wait_event("way_in")["path"])
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+# --- 1, the end -------------------------------------------------------------------------------------------------------------
+
+def test_the_outsider_keeps_its_network_afterwards(place):
+    """Last: both sandboxes end; of neither a process, a mount or a cgroup is left, and the outsider has what it had."""
+    for sandbox in (place.a, place.b):
+        sandbox.process.terminate()
+        sandbox.process.wait(30)
+    wait_for(lambda: not [name for _, _, name, _ in place.rig.processes() if name in ("codev-init", "codev-agent")],
+             "the end of both")
+    outsider_has_its_network(place.rig, place.windows)
+    assert not [line for line in place.rig.system("find /sys/fs/cgroup -type d -path '*codev/*'").splitlines() if line]
+    assert place.rig.wsl("codev", "root", "sh", "-c", "cat /proc/mounts")[1].count(" 9p ") == 0
