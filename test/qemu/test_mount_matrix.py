@@ -2,7 +2,8 @@
 
 One sandbox for each file server and uid has every mount at once. `probe fileops` does the operations in each folder and
 `probe filetree` tells what lies there; the host looks at the same folder, and both have to agree on every name, mode, owner
-and byte. The results are printed and kept in build/results/mounts.md.
+and byte. In one folder of each type git and sqlite work too (so the image is the Debian-flavoured one), and the host's own git
+and sqlite read what they left. The results are printed and kept in build/results/mounts.md.
 """
 import hashlib
 import json
@@ -10,6 +11,7 @@ import os
 import pathlib
 import shlex
 import shutil
+import sqlite3
 import stat
 import subprocess
 import tempfile
@@ -21,9 +23,48 @@ from vm_rig import BUILD, GUEST, PROBE, Sandbox
 NAMES = ["a b", "quo'te\"s", "a,b=c", "a:b", "new\nline", "gr\u00f6\u00dfe-\U0001f600", "n" * 200, "-o %s$(x)`y`\\"]
 MANY, FEW = 10000, 20
 HASH_LEAST, HASH_MOST, TAIL = 16, 1 << 20, 4096
-SLOW = 200
+SLOW = 400
+DEBIAN = GUEST / "rootfs-debian.erofs"
 OPERATIONS = ["create", "create exclusively", "rename over", "append", "mmap", "hard link", "symlink", "fsync", "lock", "chmod",
               "owner", "times", "truncate", "xattr", "5 GiB sparse", "unlinked", "folders", "odd names", "many files"]
+PROGRAMS = ["git clone", "git status", "git commit", "git gc", "sqlite", "sqlite WAL"]
+# Each as a line of `probe fileops`. No file is so small that host_tree would expect its own name in it.
+PROGRAMS_SCRIPT = r"""
+try() {
+    name=$1; shift
+    said=$({ "$@" || echo FAILED; } 2>&1 </dev/null)
+    case $said in
+    *FAILED) case $said in *'Read-only file system'*) said=EROFS ;; *'unable to open database'*) said='cannot open' ;; esac ;;
+    *) said=worked ;;
+    esac
+    printf 'fileops\t%s\t%s\n' "$name" "$(printf %s "$said" | tr '\t\n' '  ')"
+}
+g() { git -c user.name=codev -c user.email=codev@localhost "$@"; }
+make_source() { # where the host could make none
+    mkdir -p /tmp/source && cd /tmp/source && git init -q -b main && seq 1000 >numbers && git add . && g commit -q -m 'numbers of a guest'
+}
+clone() { mkdir -p programs && git clone -q --no-hardlinks "$source" programs/clone; }
+status() { said=$(git -C $work status --porcelain --branch) && [ "$said" = '## main...origin/main' -o "$said" = '## main' ]; }
+commit() {
+    cd $work && seq 2000 >more && g add more && g commit -q -m 'numbers of the guest' && g checkout -q -b other &&
+        seq 3000 >numbers && g commit -q -am 'more numbers of the guest' && g checkout -q main && [ "$(wc -l <numbers)" = 1000 ]
+}
+gc() { git -C $work gc -q --prune=now && git -C $work fsck --strict && [ "$(ls $work/.git/objects/pack/*.pack | wc -l)" = 1 ]; }
+database() {
+    [ -d programs ] || mkdir programs 2>/dev/null
+    [ "$(sqlite3 programs/$1 "pragma journal_mode=$1; create table t(x); insert into t select value from generate_series(1,500);
+        begin; delete from t where x > 400; rollback; update t set x = x + 1; select count(*), sum(x) from t; pragma integrity_check;" |
+        tr '\n' ' ')" = "$1 500|125750 ok " ]
+}
+programs() {
+    cd "$1" || return
+    work=programs/clone
+    [ -w . ] || work=programs/source
+    [ -d programs/source ] && source=$PWD/programs/source || { source=/tmp/source; [ -d /tmp/source ] || (make_source); }
+    try 'git clone' clone; try 'git status' status; try 'git commit' commit; try 'git gc' gc
+    try sqlite database delete; try 'sqlite WAL' database wal
+}
+"""
 # What a type does not have, and says so: virtiofsd runs without extended attributes, tmpfs has none of users' before Linux
 # 6.6, 9p keeps no fractions of a second.
 MISSING = {("virtiofs", "xattr"): "EOPNOTSUPP", ("tmpfs", "xattr"): "EOPNOTSUPP", ("9p", "times"): "wrong: whole seconds only"}
@@ -58,6 +99,25 @@ def entry(path, folder):
     return f"filetree {status.st_mode:o} {status.st_uid} {status.st_gid} {size} {digest} {name}"
 
 
+def host_git(folder, *words):
+    git = ["git", "-c", "safe.directory=*", "-c", "user.name=host", "-c", "user.email=host@localhost", "-C", folder]
+    return subprocess.run([*git, *words], check=True, capture_output=True, text=True).stdout
+
+
+def host_disagrees(host):
+    """What the host's own programs find wrong with what the guest's left."""
+    clone = host / "programs" / "clone"
+    if host_git(clone, "status", "--porcelain") or host_git(clone, "rev-list", "--count", "--all") != "3\n":
+        yield "git status or log"
+    host_git(clone, "fsck", "--strict")
+    for mode in ("delete", "wal"):
+        database = sqlite3.connect(f"file:{quote(str(host))}/programs/{mode}?mode=ro&immutable=1", uri=True)
+        if database.execute("select count(*), sum(x) from t").fetchone() != (500, 125750) or \
+                database.execute("pragma integrity_check").fetchone() != ("ok",):
+            yield f"sqlite, {mode}"
+        database.close()
+
+
 class Matrix:
     """The folders of one sandbox, and what is mounted where."""
 
@@ -65,6 +125,22 @@ class Matrix:
         self.folder, self.kind, self.uid = folder, kind, uid
         self.options, self.mounts, self.cells = [], [], []  # a cell: type, what, target, host's folder or None, read-only
         self.number = 0
+        self.worked_in = set()  # numbers of the cells where programs work too
+
+    def programs(self):
+        """In the cell that was added last: from a repository of the host's where there is a folder of the host's."""
+        if not DEBIAN.exists() or self.uid != 1000 and self.worked_in:
+            return
+        _, _, _, host, _ = self.cells[-1]
+        self.worked_in.add(len(self.cells) - 1)
+        if host:
+            source = host / "programs" / "source"
+            source.mkdir(parents=True)
+            (source / "numbers").write_text("\n".join(map(str, range(1000))) + "\n")
+            host_git(source, "init", "-q", "-b", "main")
+            host_git(source, "add", ".")
+            host_git(source, "commit", "-q", "-m", "numbers of the host")
+            subprocess.run(["chown", "-R", f"{self.uid}:{self.uid}", host], check=True)
 
     def share(self, name, target, what, readonly=False, cell=True, index=None):
         host = self.folder / f"host{self.number}" / name
@@ -84,9 +160,10 @@ class Matrix:
 
     def script(self):
         """Operations in every folder first, for folders lie in folders; then what is there."""
-        lines = []
+        lines = [PROGRAMS_SCRIPT]
         for number, (_, _, target, host, readonly) in enumerate(self.cells):
             lines += ["echo next cell", f"{PROBE} fileops {shlex.quote(target)} {self.many(number)}"]
+            lines += [f"(programs {shlex.quote(target)})"] if number in self.worked_in else []
         for _, _, target, host, readonly in self.cells:
             lines += ["echo next cell", f"{PROBE} filetree {shlex.quote(target)}" if host and not readonly else ":"]
         return "\n".join(lines + ["exit 0"])
@@ -135,7 +212,10 @@ def matrix(request):
         names = NAMES if uid == 1000 else NAMES[4:6]
         for number, odd in enumerate(names):
             matrix.share(odd, f"/workspace/{odd}", "name " + repr(odd if len(odd) < 60 else odd[:3] + "... 200 bytes"))
+            if number == 0:
+                matrix.programs()
         matrix.share("ro, \"x\"", "/workspace/ro, \"x\"", "read-only", readonly=True)
+        matrix.programs()
         outer = matrix.share("outer", "/workspace/outer", "outer, given first")
         matrix.share("inner", "/workspace/outer/in: ner", "inner, given last")
         matrix.share("inner", "/workspace/second/in, ner", "inner, given first")
@@ -148,16 +228,20 @@ def matrix(request):
         matrix.other("bind", "/workspace/bound read-only", "/opt/read\nonly, \"q\"", "of a shared folder", readonly=True)
         bound = matrix.share("bound", "/workspace/bound", "to be bound", cell=False)
         matrix.other("bind", "/workspace/bound", "/opt/b'i,nd", "of a shared folder", cell_host=bound)
+        matrix.programs()
         matrix.other("tmpfs", "", "/srv/tm pfs:\u00e9", "odd name")
+        matrix.programs()
         matrix.other("tmpfs", "", "/workspace/second/mem", "in a shared folder")
         matrix.other("tmpfs", "", "/srv/read-only", "read-only", readonly=True)
         matrix.other("ext4", "/dev/vdb", "/mnt/di\nsk, \"1\"", "odd name")
+        matrix.programs()
         matrix.other("ext4", "/dev/vdc", "/mnt/read only", "read-only", readonly=True)
         matrix.other("erofs", "/dev/vdd", "/mnt/erofs: \U0001f600", "odd name", readonly=True)
         disks = [make_disk(folder, uid, kind) for kind in ("ext4", "ext4 2", "erofs")]
         config = folder / "config.json"
         config.write_text(json.dumps({"mounts": matrix.mounts, "account": {"name": "codev", "uid": uid, "gid": uid}}))
-        options = [*matrix.options, "--file-server", kind, "--config", config, "--memory", 512, *disk_options(disks)]
+        options = [*matrix.options, "--file-server", kind, "--config", config, "--memory", 768, *disk_options(disks)]
+        options += ["--image", DEBIAN] if DEBIAN.exists() else []
         with Sandbox(matrix.script(), options, programs=False) as sandbox:
             sandbox.status, text = sandbox.finish(SLOW)
             assert sandbox.status == 0, sandbox.describe()
@@ -167,6 +251,8 @@ def matrix(request):
 
 
 def expected(kind, operation, readonly):
+    if readonly and operation in PROGRAMS:
+        return {"git status": "worked", "sqlite": "cannot open", "sqlite WAL": "cannot open"}.get(operation, "EROFS")
     return "EROFS" if readonly else MISSING.get((kind, operation), "worked")
 
 
@@ -177,7 +263,7 @@ def test_operations_and_agreement(matrix):
     for number, (kind, what, target, host, readonly) in enumerate(matrix.cells):
         text, tree, many = matrix.said[number], matrix.said[half + number], matrix.many(number)
         seen = dict(line.split("\t")[1:] for line in text.splitlines() if line.startswith("fileops\t"))
-        assert list(seen) == OPERATIONS, text
+        assert list(seen) == OPERATIONS + (PROGRAMS if number in matrix.worked_in else []), text
         bad = [f"{kind}, {what}, {operation}: {said}" for operation, said in seen.items()
                if said != expected(matrix.kind if kind == "bind" else kind, operation, readonly)]
         agreed = "-"
@@ -192,6 +278,8 @@ def test_operations_and_agreement(matrix):
             if there != here:
                 bad.append(f"{kind}, {what}: {sorted(there ^ here)[:6]}")
             owners = {tuple(line.split(" ")[2:4]) for line in here}
+            if number in matrix.worked_in:
+                bad += [f"{kind}, {what}: the host finds fault with {fault}" for fault in host_disagrees(host)]
             if owners != {(str(matrix.uid), str(matrix.uid))} or len(here) < many:
                 bad.append(f"{kind}, {what}: owners {owners}, {len(here)} entries")
         worked = sum(said == "worked" for said in seen.values())
@@ -208,7 +296,7 @@ def test_the_table(capfd):
         pytest.skip("no run")
     head = ["| file server | uid | type | | folder | operations that work | the others say | host and guest agree on |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    count = f"mounts: {len(results)} folders, {len(OPERATIONS)} operations each"
+    count = f"mounts: {len(results)} folders, {len(OPERATIONS)} operations each, git and sqlite in one of a type"
     path = BUILD / "results" / "mounts.md"
     path.parent.mkdir(exist_ok=True)
     text = "\n".join(head + [line.replace("\\n", "\\\\n") for line in results])
