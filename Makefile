@@ -12,6 +12,7 @@ OTHER_ARCH := $(filter-out $(ARCH),x86_64 aarch64)
 FLAVOR ?= small
 FUZZ_SECONDS ?= 10
 SOAK_SECONDS ?= 600
+BOOTS ?= 200
 SAN ?=
 T ?=
 V ?=
@@ -131,7 +132,7 @@ TOOLS := $(B)/tools/.complete
 RIG := $(if $(and $(RIG_MAIN),$(filter x86_64,$(ARCH))),$(GUEST)/rig/initramfs $(BIN)/codev-rig)
 
 .PHONY: all host guest programs kernel image tools rig packages unit system qemu test-qemu fuzz fuzz-targets test lint \
-	format run soak bench bench-boot clean help FORCE
+	format run soak boots bench bench-boot clean help FORCE
 
 all: host guest tools rig
 host: $(HOST_PROGRAMS)
@@ -146,10 +147,11 @@ help:
 	@echo 'make                    host programs, and guest programs, kernel and image for ARCH=x86_64|aarch64'
 	@echo 'make run                the tour: a sandbox that shows what it can and cannot do'
 	@echo 'make test               unit and system (also under sanitizers), fuzz, the tour on both architectures, qemu'
-	@echo 'make unit|system|qemu   one layer of tests; SAN=1 for unit and system under sanitizers'
+	@echo 'make unit|system|qemu   one layer of tests; SAN=1: under sanitizers, those inside the guest too'
 	@echo 'make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make lint               layers, lengths, cppcheck, clang-tidy, clang-format'
 	@echo 'make image FLAVOR=debian   a guest with compilers, runtimes and a browser: rootfs-debian.erofs and .tar'
+	@echo 'make boots              $(BOOTS) boots in a row (BOOTS=)'
 	@echo 'make soak               mixed load on the broker for SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make bench PART=NAME    measurements, all without PART: boot relay vsock broker firewall scaling'
 	@echo 'make host|programs|kernel|image|tools|packages|clean'
@@ -282,6 +284,7 @@ $(BIN)/codev-rig: qemu-harness/rig/rig.py
 	$(Q)install -m 755 $< $@
 
 include rootfs/debian.mk
+include test/san/san.mk
 
 # --- tests and measurements ------------------------------------------------------------------------------------------
 
@@ -293,21 +296,25 @@ unit: $(if $(T),$(patsubst %,$(VARIANT)/unit/test_%,$(filter $(UNIT_TESTS),$(T))
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)unit
 system: host programs tools
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)system
-qemu: all $(DEBIAN_WANTED)
-	$(Q)$(TEST_RUN) qemu
+qemu: all $(DEBIAN_WANTED) $(if $(SAN),$(SAN_IMAGE))
+	$(Q)$(TEST_RUN) $(if $(SAN),san-)qemu
 test-qemu: qemu
 fuzz: $(if $(T),$(patsubst %,$(B)/fuzz/fuzz_%,$(filter $(FUZZ_TARGETS),$(T))),$(FUZZ_PROGRAMS))
 	$(Q)$(TEST_RUN) fuzz
 test: all $(DEBIAN_TESTED) $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
-	$(Q)$(MAKE) --no-print-directory SAN=1 host sanitized-tests
+	$(Q)$(MAKE) --no-print-directory SAN=1 host sanitized-tests sanitized-guest
 	$(Q)$(MAKE) --no-print-directory ARCH=$(OTHER_ARCH) guest
-	$(Q)$(TEST_RUN) unit san-unit both-system fuzz tour qemu
+	$(Q)$(TEST_RUN) unit san-unit both-system fuzz tour qemu san-qemu-part
 
 .PHONY: sanitized-tests
 sanitized-tests: $(UNIT_PROGRAMS)
 
+# Many boots in a row on a quiet machine: BOOTS of them, and the slowest may take twice the median.
+boots: all
+	$(Q)CODEV_BOOTS=$(BOOTS) CODEV_BOOTS_STRICT=1 $(TEST_RUN) -k test_boots.py qemu
+
 ALL_SOURCES = $(COMMON_SRCS) $(COMMON_GUEST_SRCS) $(NFT_SRCS) $(INIT_SRCS) $(INIT_MAIN) $(AGENT_SRCS) $(AGENT_MAIN) \
-	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_FIXES_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) $(AGENT_RECONNECT_SRCS) $(RIG_SRCS) $(RIG_MAIN) \
+	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_FIXES_SRCS) $(SAN_SRCS) $(SAN_FIRST_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) $(AGENT_RECONNECT_SRCS) $(RIG_SRCS) $(RIG_MAIN) \
 	$(BENCH_SRCS) $(BENCH_HOST_SRCS) $(BENCH_GUEST_SRCS) \
 	$(foreach test,$(UNIT_TESTS),$(unit_$(test)_SRCS)) $(foreach target,$(FUZZ_TARGETS),$(fuzz_$(target)_SRCS))
 

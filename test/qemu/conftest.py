@@ -13,11 +13,17 @@ import time
 
 import pytest
 
+import san_rig
+
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("CODEV_BUILD", TOP / "build"))
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", BUILD / "bin"))
 ARCH = os.environ.get("CODEV_ARCH", os.uname().machine)
 PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
+
+
+# What only a guest under sanitizers can show.
+collect_ignore = [] if san_rig.IMAGE else ["test_sanitized.py"]
 
 
 class Bench:
@@ -30,6 +36,7 @@ class Bench:
         self.runtime = self.folder / "runtime"
         self.runtime.mkdir(mode=0o700)
         self.started = []
+        self.consoles = []  # kept only under sanitizers
         self.forked = []  # process ids that a test has not waited for yet
 
     def work(self, name="work"):
@@ -43,6 +50,10 @@ class Bench:
     def argv(self, *options, command):
         words = ["sh", "-c", command] if isinstance(command, str) else list(command)
         behind = ["--", *words] if words else []
+        options = [*options, *san_rig.options(options)]
+        if san_rig.IMAGE and "--console" not in options:
+            self.consoles.append(self.folder / f"console-{len(self.consoles)}")
+            options += ["--console", self.consoles[-1]]
         return [str(BIN / "codev-sandbox"), "run", "--arch", ARCH, *map(str, options), *behind]
 
     def environment(self):
@@ -105,7 +116,9 @@ class Bench:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        said = [path.read_text(errors="replace") for path in self.consoles if path.exists()]
         shutil.rmtree(self.folder, ignore_errors=True)
+        san_rig.assert_no_report(*said)
         return left
 
 

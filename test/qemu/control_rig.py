@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 
+import san_rig
 from conftest import ARCH, BUILD, PATIENCE
 
 CREDIT = 256 * 1024  # what both sides give at first
@@ -75,7 +76,7 @@ class Guest:
              "-object", f"memory-backend-file,id=memory,size=256M,share=on,mem-path={self.folder / 'memory'}",
              "-kernel", guest / kernel, "-append",
              f"console={console} quiet panic=-1 root=/dev/vda rootfstype=erofs ro codev.control=vsock:{PORT} {append} {first}",
-             "-drive", f"if=none,id=root,format=raw,readonly=on,file={guest / 'rootfs.erofs'}",
+             "-drive", f"if=none,id=root,format=raw,readonly=on,file={san_rig.IMAGE or guest / 'rootfs.erofs'}",
              "-device", "virtio-blk-pci,drive=root", "-device", "virtio-rng-pci",
              "-serial", f"file:{self.folder / 'console'}", "-chardev", f"socket,id=vsock,path={device}",
              "-device", "vhost-user-vsock-pci,chardev=vsock"], stderr=subprocess.DEVNULL)
@@ -94,7 +95,9 @@ class Guest:
         if self.connection:
             self.connection.close()
         self.listener.close()
+        console = self.console()
         shutil.rmtree(self.folder)
+        san_rig.assert_no_report(console, *(data.decode(errors="replace") for data in self.output.values()))
 
     # --- the channel
 

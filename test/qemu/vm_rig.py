@@ -23,6 +23,8 @@ import threading
 import time
 import urllib.request
 
+import san_rig
+
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("CODEV_BUILD", TOP / "build"))
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", BUILD / "bin"))
@@ -92,6 +94,7 @@ class Sandbox:
                 "--vsock-device", VSOCK_DEVICE]  # where the host has /dev/vhost-vsock too: tests use the sockets
         argv += ["--mount", f"{GUEST}:/workspace/programs:ro"] if programs else []
         argv += [] if "--cwd" in options else ["--cwd", "/home/codev"]
+        argv += san_rig.options(options)
         argv += [*options, "--"]
         argv += ["sh", "-c", command] if isinstance(command, str) else command
         self.argv = [str(item) for item in argv]
@@ -125,11 +128,13 @@ class Sandbox:
             reader.join(10)
         if kind:
             print(self.describe())
+        console = self.console_path.read_text(errors="replace") if self.console_path.exists() else ""
         for pipe in (self.process.stdout, self.process.stderr, self.process.stdin):
             if pipe:
                 with contextlib.suppress(OSError):
                     pipe.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+        san_rig.assert_no_report(console, self.complaint(), self.text())
 
     def describe(self):
         console = self.console_path.read_text(errors="replace") if self.console_path.exists() else ""

@@ -1,0 +1,21 @@
+"""The same tests against a guest whose own programs carry AddressSanitizer and UBSan: `make SAN=1 qemu` (test/san).
+
+CODEV_IMAGE names that image. Every rig then passes it to the machine, and looks at the end of each machine for a report on its
+console, where such a program writes to: a report fails the test, whatever else it found."""
+import os
+import re
+
+IMAGE = os.environ.get("CODEV_IMAGE")
+REPORT = re.compile(r"ERROR: AddressSanitizer|runtime error: |AddressSanitizer:DEADLYSIGNAL")
+
+
+def options(given):
+    """What codev-sandbox is told besides these options."""
+    return ["--image", IMAGE] if IMAGE and "--image" not in given else []
+
+
+def assert_no_report(*texts):
+    if IMAGE:
+        for text in texts:
+            found = REPORT.search(text)
+            assert not found, "a sanitizer's report:\n" + text[max(0, found.start() - 200):found.start() + 6000]
