@@ -53,8 +53,8 @@ say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 -include qemu-harness/rig/sources.mk
 include $(sort $(wildcard test/unit/*.mk test/fuzz/*.mk))
 
-BROKER_LIBS ?= -lcurl -lproxy
-UNIT_LIBS ?= -lcmocka -lcurl -lproxy
+BROKER_LIBS ?= -lcurl -lproxy -lz
+UNIT_LIBS ?= -lcmocka -lcurl -lproxy -lz
 
 # --- flags -----------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ int exchange_open_table(struct broker *broker, struct failure *why)
     broker->exchanges = calloc(count, sizeof(*broker->exchanges));
     if (broker->exchanges == NULL)
         return failure_set(why, ENOMEM, "reserve %u exchanges", count);
-    struct rewrite *rewriters = calloc(count, sizeof(*rewriters)); /* used as far as touched */
+    struct rewriter *rewriters = calloc(count, sizeof(*rewriters));
     if (rewriters == NULL)
         return failure_set(why, ENOMEM, "reserve %u exchanges", count);
     for (unsigned i = count; i-- > 0;) {
@@ -192,6 +192,7 @@ static const struct {
     [EXCHANGE_SOUND] = {BROKER_ERROR_INTERNAL, NULL},
     [EXCHANGE_BAD_BODY] = {BROKER_ERROR_BAD_REQUEST, NULL},
     [EXCHANGE_BAD_HEAD] = {BROKER_ERROR_UPSTREAM_BROKEN, "the upstream's answer is no valid HTTP"},
+    [EXCHANGE_BAD_GZIP] = {BROKER_ERROR_UPSTREAM_BROKEN, "the upstream's answer is no valid gzip"},
     [EXCHANGE_HEAD_TOO_LARGE] = {BROKER_ERROR_UPSTREAM_BROKEN,
                                  "the head of the upstream's answer is too large"},
     [EXCHANGE_STALE] = {BROKER_ERROR_INTERNAL, NULL},
@@ -270,7 +271,8 @@ static void end(struct exchange *exchange, CURLcode result)
     if (exchange_try_next(exchange, result))
         return;
     bool whole = exchange->phase == EXCHANGE_IN_BODY &&
-                 (exchange->framing != RESPONSE_LENGTH || exchange->left == 0);
+                 (exchange->framing != RESPONSE_LENGTH || exchange->left == 0) &&
+                 exchange_rewrite_is_whole(exchange);
     if (result == CURLE_OK && whole && exchange->fault == EXCHANGE_SOUND) {
         complete(exchange);
         return;

@@ -25,6 +25,7 @@
 #include "host-broker/response_head.h"
 #include "host-broker/rewrite.h"
 #include "host-broker/rewrite_etag.h"
+#include "host-broker/rewrite_gzip.h"
 #include "host-broker/route.h"
 
 #define EXCHANGE_CURL_BUFFER (32 * 1024L) /* libcurl's own, downwards */
@@ -38,6 +39,7 @@ enum exchange_fault {
     EXCHANGE_SOUND,
     EXCHANGE_BAD_BODY,       /* the client's chunks are malformed */
     EXCHANGE_BAD_HEAD,       /* the upstream's head is no HTTP */
+    EXCHANGE_BAD_GZIP,       /* a compressed document that is rewritten is malformed */
     EXCHANGE_HEAD_TOO_LARGE, /* the upstream's head exceeds a block */
     EXCHANGE_STALE, /* a kept connection was seen to be dead before anything was sent on it */
     EXCHANGE_PART,  /* a part came of a document that is rewritten: it is asked for whole */
@@ -51,6 +53,15 @@ enum exchange_phase {
     EXCHANGE_IN_HEAD,  /* `lines` collects */
     EXCHANGE_IN_BODY,  /* the head was passed on; framing is decided */
 };
+
+/* What a document goes through. */
+struct rewriter {
+    struct rewrite document;
+    struct rewrite_gzip gzip;
+};
+
+/* How the upstream's content is encoded, as far as it matters for rewriting. */
+enum exchange_coding { EXCHANGE_PLAIN, EXCHANGE_GZIP, EXCHANGE_OTHER_CODING };
 
 struct exchange {
     struct connection *connection; /* NULL: a free place of the table */
@@ -96,13 +107,14 @@ struct exchange {
     bool download_paused;
 
     /* links in the answer (exchange_rewrite.c) */
-    struct rewrite *rewriter; /* made once for each place */
-    uint32_t candidates;      /* rows of the table of routes that the request may come under */
-    bool revalidates;         /* the guest holds a document of ours: so does a 304 */
-    bool stale;               /* the guest's copy was made under other rules */
-    bool asked_whole;         /* Range was taken out of the request */
-    bool rewriting;           /* content goes through the rewriter */
-    size_t taken;             /* of the content that libcurl will deliver again */
+    struct rewriter *rewriter; /* made once for each place, used as far as touched */
+    uint32_t candidates;       /* rows of the table of routes that the request may come under */
+    bool revalidates;          /* the guest holds a document of ours: so does a 304 */
+    bool stale;                /* the guest's copy was made under other rules */
+    bool asked_whole;          /* Range was taken out of the request */
+    bool rewriting;            /* content goes through the rewriter */
+    bool decoding;             /* and before that through gzip */
+    size_t taken;              /* of the content that libcurl will deliver again */
 };
 
 /* Makes the table's handles. 0 or a negative errno. */
@@ -171,7 +183,7 @@ enum exchange_treatment {
 };
 
 enum exchange_treatment exchange_rewrite_treat(struct exchange *exchange, struct slice content_type,
-                                               bool encoded);
+                                               enum exchange_coding coding);
 
 /* A field of a rewritten answer: as exchange_rewrite_request_field. */
 bool exchange_rewrite_response_field(const struct exchange *exchange, struct field *field);
@@ -179,6 +191,9 @@ bool exchange_rewrite_response_field(const struct exchange *exchange, struct fie
 /* What libcurl's write callback does for such an answer. */
 size_t exchange_rewrite_content(struct exchange *exchange, const char *content, size_t length);
 bool exchange_rewrite_has_room(const struct exchange *exchange);
+
+/* False when a compressed document has not come to its own end. */
+bool exchange_rewrite_is_whole(const struct exchange *exchange);
 
 /* The document is whole: writes what was held. */
 void exchange_rewrite_finish(struct exchange *exchange);

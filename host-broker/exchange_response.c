@@ -20,7 +20,7 @@ struct head_facts {
     char connection[CONNECTION_LIST_MAX]; /* values of all Connection fields */
     size_t connection_length;
     bool has_coding, has_length;
-    bool encoded; /* Content-Encoding is other than identity */
+    enum exchange_coding coding;
     struct slice content_type;
     uint64_t length;
 };
@@ -54,6 +54,20 @@ static int add_connection(struct head_facts *facts, struct slice value)
     return 0;
 }
 
+/* Of several codings none is undone. */
+static void note_coding(struct head_facts *facts, struct slice value)
+{
+    struct slice coding;
+    while (field_list_next(&value, &coding)) {
+        if (slice_equal_nocase(coding, SLICE_LITERAL("identity")))
+            continue;
+        bool gzip = slice_equal_nocase(coding, SLICE_LITERAL("gzip")) ||
+                    slice_equal_nocase(coding, SLICE_LITERAL("x-gzip"));
+        facts->coding =
+            gzip && facts->coding == EXCHANGE_PLAIN ? EXCHANGE_GZIP : EXCHANGE_OTHER_CODING;
+    }
+}
+
 static int note_field(struct head_facts *facts, const struct field *field)
 {
     if (slice_equal_nocase(field->name, SLICE_LITERAL("Content-Length")))
@@ -64,9 +78,8 @@ static int note_field(struct head_facts *facts, const struct field *field)
         facts->has_coding = true;
     if (slice_equal_nocase(field->name, SLICE_LITERAL("Content-Type")))
         facts->content_type = field->value;
-    if (slice_equal_nocase(field->name, SLICE_LITERAL("Content-Encoding")) &&
-        field->value.length > 0 && !slice_equal_nocase(field->value, SLICE_LITERAL("identity")))
-        facts->encoded = true;
+    if (slice_equal_nocase(field->name, SLICE_LITERAL("Content-Encoding")))
+        note_coding(facts, field->value);
     return 0;
 }
 
@@ -171,7 +184,7 @@ static int pass_head(struct exchange *exchange)
     if (result < 0)
         return result;
     enum exchange_treatment treatment =
-        exchange_rewrite_treat(exchange, facts.content_type, facts.encoded);
+        exchange_rewrite_treat(exchange, facts.content_type, facts.coding);
     if (treatment == EXCHANGE_ASK_WHOLE)
         return -EAGAIN;
     struct response_facts framing = {

@@ -3,8 +3,8 @@
  *
  * The upstream is asked for the whole document as it is: Accept-Encoding says identity, and if a part
  * comes back nevertheless (the guest asked for a Range), the request is made again without it, since parts
- * of our document are not parts of the upstream's. An answer that is compressed all the same passes as it
- * is, and the log says "encoded".
+ * of our document are not parts of the upstream's. An answer that is compressed all the same is decoded
+ * when it is gzip; else it passes as it is, and the log says "encoded".
  *
  * Of a rewritten answer neither length nor digest is known when its head is sent, so it has none; its tag
  * is our own (rewrite_etag.h). HEAD and 304 say the same as the GET would.
@@ -91,7 +91,7 @@ bool exchange_rewrite_request_field(const struct exchange *exchange, struct fiel
 }
 
 enum exchange_treatment exchange_rewrite_treat(struct exchange *exchange, struct slice content_type,
-                                               bool encoded)
+                                               enum exchange_coding coding)
 {
     struct log_record *record = &exchange->connection->record;
     if (exchange->candidates == 0)
@@ -102,7 +102,9 @@ enum exchange_treatment exchange_rewrite_treat(struct exchange *exchange, struct
     bool part = exchange->status == 206 && !exchange->asked_whole && !exchange->once;
     if (format == REWRITE_NONE || (exchange->status != 200 && !part))
         return EXCHANGE_AS_IT_IS;
-    if (encoded) {
+    exchange->decoding = coding == EXCHANGE_GZIP;
+    if (coding == EXCHANGE_OTHER_CODING ||
+        (exchange->decoding && rewrite_gzip_start(&exchange->rewriter->gzip) < 0)) {
         record->rewrite = "encoded";
         return EXCHANGE_AS_IT_IS;
     }
@@ -111,7 +113,7 @@ enum exchange_treatment exchange_rewrite_treat(struct exchange *exchange, struct
     record->rewrite = rewrite_format_names[format];
     if (!exchange->head_request) {
         struct location_context context = exchange_location_context(exchange);
-        rewrite_start(exchange->rewriter, format, &context);
+        rewrite_start(&exchange->rewriter->document, format, &context);
         exchange->rewriting = true;
     }
     return EXCHANGE_REWRITTEN;
@@ -140,16 +142,48 @@ bool exchange_rewrite_has_room(const struct exchange *exchange)
     return content_room(exchange) >= REWRITE_STEP_ROOM;
 }
 
-static void take_piece(struct exchange *exchange, struct slice *rest)
+/* Rewrites some bytes of the document, as many as there is room for. */
+static size_t take_document(struct exchange *exchange, struct slice document)
 {
     static char piece[PIECE_MAX];
+    struct rewrite *rewrite = &exchange->rewriter->document;
     size_t room = content_room(exchange);
     struct rewrite_output out = {.bytes = piece, .size = room < PIECE_MAX ? room : PIECE_MAX};
-    size_t taken = rewrite_take(exchange->rewriter, *rest, &out);
-    rest->bytes += taken;
-    rest->length -= taken;
+    size_t taken = rewrite_take(rewrite, document, &out);
     exchange_pass_content(exchange, piece, out.length);
-    exchange->connection->record.links = exchange->rewriter->links;
+    exchange->connection->record.links = rewrite->links;
+    return taken;
+}
+
+static bool has_plain(const struct exchange *exchange)
+{
+    const struct rewrite_gzip *gzip = &exchange->rewriter->gzip;
+    return exchange->decoding && gzip->start < gzip->end;
+}
+
+/* True while there is something to be done for these bytes, or for others before them. */
+static bool is_left(const struct exchange *exchange, struct slice rest)
+{
+    return rest.length > 0 || has_plain(exchange) ||
+           (exchange->decoding && exchange->rewriter->gzip.more);
+}
+
+/* One step. 0 or -EBADMSG. */
+static int take_piece(struct exchange *exchange, struct slice *rest)
+{
+    struct rewrite_gzip *gzip = &exchange->rewriter->gzip;
+    if (has_plain(exchange)) {
+        struct slice plain = {gzip->plain + gzip->start, gzip->end - gzip->start};
+        gzip->start += take_document(exchange, plain);
+        return 0;
+    }
+    ssize_t taken = exchange->decoding ? rewrite_gzip_take(gzip, *rest)
+                                       : (ssize_t)take_document(exchange, *rest);
+    if (taken < 0)
+        return (int)taken;
+    rest->bytes += taken;
+    rest->length -= (size_t)taken;
+    return 0;
 }
 
 size_t exchange_rewrite_content(struct exchange *exchange, const char *content, size_t length)
@@ -157,7 +191,7 @@ size_t exchange_rewrite_content(struct exchange *exchange, const char *content, 
     size_t before = exchange->taken < length ? exchange->taken : length;
     struct slice rest = {content + before, length - before};
     exchange->taken -= before;
-    while (rest.length > 0) {
+    while (is_left(exchange, rest)) {
         if (!exchange_rewrite_has_room(exchange))
             connection_send(exchange->connection);
         if (exchange->connection->peer_left)
@@ -167,9 +201,18 @@ size_t exchange_rewrite_content(struct exchange *exchange, const char *content, 
             exchange->download_paused = true;
             return CURL_WRITEFUNC_PAUSE;
         }
-        take_piece(exchange, &rest);
+        if (take_piece(exchange, &rest) < 0) {
+            exchange->fault = EXCHANGE_BAD_GZIP;
+            return CURL_WRITEFUNC_ERROR;
+        }
     }
     return length;
+}
+
+bool exchange_rewrite_is_whole(const struct exchange *exchange)
+{
+    return !exchange->rewriting || !exchange->decoding ||
+           rewrite_gzip_is_whole(&exchange->rewriter->gzip);
 }
 
 void exchange_rewrite_finish(struct exchange *exchange)
@@ -177,10 +220,10 @@ void exchange_rewrite_finish(struct exchange *exchange)
     static char piece[REWRITE_FINISH_ROOM];
     struct connection *connection = exchange->connection;
     struct rewrite_output out = {.bytes = piece, .size = sizeof(piece)};
-    rewrite_finish(exchange->rewriter, &out);
+    rewrite_finish(&exchange->rewriter->document, &out);
     buffer_take(&connection->out, &connection->broker->buffers);
     exchange_pass_content(exchange, piece, out.length);
-    connection->record.links = exchange->rewriter->links;
+    connection->record.links = exchange->rewriter->document.links;
 }
 
 static bool begins_with(const char *line, const char *name)

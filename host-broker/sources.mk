@@ -59,6 +59,7 @@ BROKER_SRCS += \
 	host-broker/process_linux.c \
 	host-broker/proxy_table.c \
 	host-broker/resolver_linux.c \
+	host-broker/rewrite_gzip.c \
 	host-broker/route.c \
 	host-broker/tls.c \
 	host-broker/trust.c \

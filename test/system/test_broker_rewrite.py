@@ -70,9 +70,11 @@ def fresh():
 
 def serve(body, content_type, cuts=(), fields=(), status="200 OK"):
     """An answer in pieces that end at `cuts`."""
-    def function(peer, _):
+    def function(peer, head):
         lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", f"Content-Type: {content_type}", *fields]
         peer.send("\r\n".join(lines).encode() + b"\r\n\r\n")
+        if head.startswith(b"HEAD "):
+            return
         for start, end in zip((0, *cuts), (*cuts, len(body))):
             if start < end:
                 peer.send(body[start:end])
@@ -228,14 +230,56 @@ def test_the_upstream_is_asked_for_the_document_as_it_is(broker):
     assert asked == "identity" and other == "gzip, br"
 
 
-def test_compressed_all_the_same_passes_as_it_is(broker):
-    body = gzip.compress(DOCUMENT)
-    serve(body, "application/json", fields=["Content-Encoding: gzip", 'ETag: "abc"', "Last-Modified: x"])
+GZIP = ["Content-Encoding: gzip", 'ETag: "abc"', "Last-Modified: x"]
+
+
+@pytest.mark.parametrize("kind", ["npm", "pypi-html", "cargo"])
+def test_gzip_all_the_same_is_decoded(broker, rules, kind):
+    """Some stores keep only compressed files, whatever one asks for."""
+    rng = random.Random(kind)
+    document = documents.MAKERS[kind](300_000, seed=2)
+    whole = gzip.compress(document)
+    half = len(document) // 2
     with broker.client() as client:
-        response = ask(client, "npm")
-    assert response.body == body and response.fields["content-encoding"] == "gzip"
-    assert response.fields["etag"] == '"abc"' and response.fields["content-length"] == str(len(body))
-    assert broker.log_lines(1, rewrite="encoded")
+        for body in (whole, gzip.compress(document[:half]) + gzip.compress(document[half:]), whole + b"\0" * 40, gzip.compress(document, 0)):
+            serve(body, KINDS[kind][2], sorted(rng.randrange(len(body)) for _ in range(20)), fields=GZIP)
+            response = ask(client, kind)
+            assert_rewritten(response, document, rules, kind)
+            assert "content-encoding" not in response.fields and response.fields["etag"].startswith('W/"abc~codev-s-')
+        head = ask(client, kind, method="HEAD")
+        assert "content-encoding" not in head.fields and "content-length" not in head.fields
+
+
+def test_gzip_that_grows_a_thousandfold_to_a_slow_reader(broker, rules):
+    document = b'{"files":[{"url":"https://files.example/packages/a"},' + b" " * (8 << 20) + b'{"url":"/b"}]}'
+    serve(gzip.compress(document), KINDS["pypi-json"][2], fields=GZIP)
+    with broker.client() as client:
+        ask(client, "pypi-json", read=False)
+        time.sleep(0.2)  # so that everything is full
+        assert broker.rss_kib() < (600_000 if SANITIZED else 60_000)
+        client.read_until(b"\r\n\r\n")
+        body = b"".join(client.read_chunks())
+        assert body == rewrite_reference.rewrite(document, rules, "pypi-json")[0]
+
+
+def test_gzip_that_is_cut_or_spoiled_breaks_off(broker):
+    whole = gzip.compress(DOCUMENT * 20)
+    for body in (whole[:-1], whole[:-8], whole[:len(whole) // 2], whole[:5], whole[:-8] + b"\0" * 8, b"no gzip at all", DOCUMENT):
+        serve(body, "application/json", fields=GZIP)
+        with broker.client() as client:
+            response = ask(client, "npm")
+            assert response.status == 502 or not response.complete, body
+    serve(b"", "application/json", fields=GZIP)
+    assert broker.get("/up/left-pad").body == b""
+
+
+def test_compressed_in_another_way_passes_as_it_is(broker):
+    for coding in ("br", "gzip, gzip", "zstd"):
+        serve(b"compressed", "application/json", fields=[f"Content-Encoding: {coding}", 'ETag: "abc"', "Last-Modified: x"])
+        response = broker.get("/up/left-pad")
+        assert response.body == b"compressed" and response.fields["content-encoding"] == coding
+        assert response.fields["etag"] == '"abc"' and response.fields["content-length"] == "10"
+    assert len(broker.log_lines(3, rewrite="encoded")) == 3
 
 
 def revalidating(etag):

@@ -3,3 +3,5 @@ BROKER_REWRITE_UNIT_TESTS := link_field rewrite_etag rewrite_html rewrite_json r
 UNIT_TESTS += $(BROKER_REWRITE_UNIT_TESTS)
 $(foreach test,$(BROKER_REWRITE_UNIT_TESTS),$(eval unit_$(test)_SRCS := test/unit/test_$(test).c \
     $(BROKER_PARSER_SRCS) $(COMMON_SRCS)))
+UNIT_TESTS += rewrite_gzip
+unit_rewrite_gzip_SRCS := test/unit/test_rewrite_gzip.c host-broker/rewrite_gzip.c
