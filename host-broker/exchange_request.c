@@ -121,7 +121,7 @@ static int add_credential(struct exchange *exchange, const struct broker *broker
 static int add_fields(struct exchange *exchange, const struct broker *broker,
                       const struct request_head *head)
 {
-    bool has_accept = false;
+    bool has_accept = false, has_encoding = false;
     int result = 0;
     for (size_t i = 0; i < head->field_count && result == 0; i++) {
         struct field field = head->fields[i];
@@ -129,9 +129,11 @@ static int add_fields(struct exchange *exchange, const struct broker *broker,
             !exchange_rewrite_request_field(exchange, &field))
             continue;
         has_accept = has_accept || slice_equal_nocase(field.name, SLICE_LITERAL("Accept"));
+        has_encoding =
+            has_encoding || slice_equal_nocase(field.name, SLICE_LITERAL("Accept-Encoding"));
         result = add_field(exchange, &field);
     }
-    if (result == 0 && exchange->candidates != 0)
+    if (result == 0 && exchange->candidates != 0 && !has_encoding)
         result = add_line(exchange, "Accept-Encoding: identity");
     if (result == 0 && exchange->kind == ROUTE_GATEWAY)
         result = add_credential(exchange, broker);

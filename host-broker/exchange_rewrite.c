@@ -76,7 +76,7 @@ bool exchange_rewrite_request_field(const struct exchange *exchange, struct fiel
     if (exchange->candidates == 0)
         return true;
     if (is_named(field, "Accept-Encoding"))
-        return false;
+        field->value = SLICE_LITERAL("identity");
     if (is_named(field, "If-Modified-Since")) /* that copy's date is the upstream's all the same */
         return !exchange->stale;
     if (is_named(field, "If-None-Match")) {

@@ -223,11 +223,14 @@ def test_fields_stay_true(broker):
 def test_the_upstream_is_asked_for_the_document_as_it_is(broker):
     serve(DOCUMENT, "application/json")
     with broker.client() as client:
-        ask(client, "npm", fields=["Accept-Encoding: gzip, br"])
+        for fields in (["accept-ENCODING: gzip, br", "X-Last: 1"], ["X-Last: 1"]):
+            assert ask(client, "npm", fields=fields).status == 200
+        assert ask(client, "git-lfs", fields=["Accept-Encoding: gzip"]).status == 200
         serve(b"x", "application/octet-stream")
         client.request("/up/left-pad/-/left-pad-1.0.0.tgz", fields=["Accept-Encoding: gzip, br"])
-    asked, other = (fields_of(head.encode("latin-1")).get("accept-encoding") for head in Answering.heads)
-    assert asked == "identity" and other == "gzip, br"
+    asked = [fields_of(head.encode("latin-1")).get("accept-encoding") for head in Answering.heads]
+    assert asked == ["identity", "identity", "identity", "gzip, br"]
+    assert "accept-ENCODING: identity\r\nX-Last: 1" in Answering.heads[0]  # where and as the guest wrote it
 
 
 GZIP = ["Content-Encoding: gzip", 'ETag: "abc"', "Last-Modified: x"]
