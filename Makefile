@@ -83,6 +83,7 @@ HOST_STATIC := $(HOST_LIBDIR)/libbearssl.a $(HOST_LIBDIR)/libmnl.a
 # The guest: the compiler's own headers and libgcc, musl and the kernel's headers from the sysroot, nothing of glibc.
 # Outlined atomics would ask glibc for the processor's features. Marks for indirect branches (CET, BTI) are left out:
 # the kernel does not enforce them on a program whose C library has none, and they are 4 KiB.
+comma := ,
 GUEST_PREFIX := $(if $(filter $(ARCH),$(HOST_ARCH)),,$(ARCH)-linux-gnu-)
 GUEST_CC ?= $(GUEST_PREFIX)gcc
 GUEST_STRIP ?= $(GUEST_PREFIX)strip
@@ -93,11 +94,14 @@ GUEST_CPPFLAGS = $(CPPFLAGS_ALL) -nostdinc -isystem $(SYSROOT)/usr/include/$(ARC
 GUEST_CFLAGS := $(CFLAGS_ALL) -Oz -fPIE $(HARDEN) -fomit-frame-pointer -fno-asynchronous-unwind-tables \
 	-fno-unwind-tables \
 	$(if $(filter aarch64,$(ARCH)),-mno-outline-atomics -mbranch-protection=pac-ret,-fcf-protection=none)
-GUEST_LDFLAGS := $(LDFLAGS_ALL) -nostdlib -Wl,--build-id=none -Wl,-z,max-page-size=4096
+# The workaround for an erratum of Cortex-A53 rewrites an address in place, which always reaches in programs this small:
+# its other way, stubs, comes with up to 12 KiB of padding.
+GUEST_LDFLAGS := $(LDFLAGS_ALL) -nostdlib -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
+	$(if $(filter aarch64,$(ARCH)),-Wl$(comma)--fix-cortex-a53-843419=adr)
 GUEST_PIE := -static-pie $(MUSL)/rcrt1.o $(MUSL)/crti.o
 # codev-init lies at a fixed address: it reads nothing that other processes or the network sent, and the relocations of
 # its tables would be a tenth of it.
-GUEST_WHOLE := -fno-pie -flto=auto
+GUEST_WHOLE := -fno-pie -flto=auto $(if $(filter aarch64,$(ARCH)),-mcmodel=tiny)
 GUEST_FIXED := $(GUEST_WHOLE) -static -no-pie $(MUSL)/crt1.o $(MUSL)/crti.o
 GUEST_LIBS := -L$(SYSROOT)/usr/lib/$(ARCH)-linux-gnu -L$(MUSL) \
 	-Wl,--start-group $(GUEST_OBJ)/libcommon.a -lbearssl -lmnl -lc -lgcc -Wl,--end-group $(MUSL)/crtn.o

@@ -12,6 +12,7 @@ COMMON_SRCS := \
     common/json_writer.c \
     common/line_buffer.c \
     common/number.c \
+    common/pages.c \
     common/preface.c \
     common/secret.c \
     common/tls_link.c \

@@ -112,24 +112,18 @@ int tls_link_handshake(struct tls_link *link, int fd)
 
 ssize_t tls_link_receive(struct tls_link *link, int fd, void *out, size_t room)
 {
-    size_t total = 0;
-    while (total < room) {
-        size_t length;
-        int result = run(link, fd);
-        unsigned char *plain = br_ssl_engine_recvapp_buf(link->engine, &length);
-        if (plain == NULL && total > 0)
-            break; /* an end or a fault shows again at the next call */
-        if (plain == NULL && link->engine->shutdown_recv)
-            return 0; /* also when our own close_notify could not be sent any more */
-        if (plain == NULL)
-            return result < 0 ? result : -EAGAIN;
-        if (length > room - total)
-            length = room - total;
-        memcpy((char *)out + total, plain, length);
-        br_ssl_engine_recvapp_ack(link->engine, length);
-        total += length;
-    }
-    return (ssize_t)total;
+    size_t length;
+    int result = run(link, fd);
+    unsigned char *plain = br_ssl_engine_recvapp_buf(link->engine, &length);
+    if (plain == NULL && link->engine->shutdown_recv)
+        return 0; /* also when our own close_notify could not be sent any more */
+    if (plain == NULL)
+        return result < 0 ? result : -EAGAIN;
+    if (length > room)
+        length = room;
+    memcpy(out, plain, length);
+    br_ssl_engine_recvapp_ack(link->engine, length);
+    return (ssize_t)length;
 }
 
 /* Sends all that is ready. */

@@ -6,8 +6,8 @@
  *
  *     tls_link_unsent   a record waits: watch the socket for room, also when you have nothing to send
  *     tls_link_held     plain bytes wait that no event of the socket will tell of: come again when you
- *                       have room (an owner that receives only with room for TLS_RECORD_MAX never meets
- *                       this)
+ *                       have room (an owner that begins a record only with room for TLS_RECORD_MAX, and
+ *                       takes all of it, never leaves any)
  *
  * The handshake runs within receiving and sending. An end of the socket without close_notify is
  * -ECONNRESET, so a connection that was cut never looks like one that ended (RFC 5246, section 7.2.1).
@@ -38,7 +38,7 @@ void tls_link_start(struct tls_link *link, br_ssl_engine_context *engine);
  * -ECONNRESET it ended, or what the socket says. */
 int tls_link_handshake(struct tls_link *link, int fd);
 
-/* Up to `room` plain bytes. 0: the peer's close_notify; -EAGAIN: nothing there; else as above. */
+/* Plain bytes of one record, or of what is held of one: up to `room`, at least 1. 0: the peer's close_notify; -EAGAIN: nothing there; else as above. */
 ssize_t tls_link_receive(struct tls_link *link, int fd, void *out, size_t room);
 
 /* Takes plain bytes and sends as far as the socket takes it; also with length 0. Bytes taken (0: none

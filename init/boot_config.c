@@ -10,10 +10,10 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "common/cleanup.h"
 #include "common/json.h"
+#include "common/pages.h"
 #include "init/boot_config_parts.h"
 #include "init/schema.h"
 #include "init/stage.h"
@@ -38,7 +38,7 @@ static_assert(sizeof(enum mount_type) == sizeof(unsigned) &&
                   sizeof(enum server_stdio) == sizeof(unsigned),
               "schema_read_choice writes an unsigned");
 
-static char arena[ARENA_SIZE];
+static char *arena; /* ARENA_SIZE; made once */
 
 /* ---- lists ---- */
 
@@ -295,7 +295,7 @@ static int parse_text(struct boot_config *config, enum boot_place place, const c
                            where.reason);
     struct schema_parse parse = {.document = &document,
                                  .arena = arena,
-                                 .arena_size = sizeof(arena),
+                                 .arena_size = ARENA_SIZE,
                                  .why = why,
                                  .place = place};
     set_defaults(config);
@@ -310,12 +310,15 @@ int boot_config_parse(struct boot_config *config, enum boot_place place, const c
                       size_t length, struct failure *why)
 {
     const size_t size = CONTROL_TOKENS_MAX * sizeof(struct json_token);
-    void *tokens = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *tokens = pages_map(size);
 
-    if (tokens == MAP_FAILED)
-        return failure_errno(why, errno, "boot configuration: memory for %d tokens",
-                             CONTROL_TOKENS_MAX);
+    arena = arena == NULL ? pages_map(ARENA_SIZE) : arena;
+    if (tokens == NULL || arena == NULL) {
+        pages_unmap(tokens, size);
+        return failure_set(why, ENOMEM, "boot configuration: memory for %d tokens",
+                           CONTROL_TOKENS_MAX);
+    }
     int result = parse_text(config, place, text, length, tokens, why);
-    munmap(tokens, size);
+    pages_unmap(tokens, size);
     return result;
 }

@@ -15,14 +15,15 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/pages.h"
 #include "common/secret.h"
 
 int control_open(struct control *control)
 {
-    char *bytes = mmap(NULL, CONTROL_LINE_MAX, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (bytes == MAP_FAILED)
-        return -errno;
+    char *bytes = pages_map(CONTROL_LINE_MAX);
+
+    if (bytes == NULL)
+        return -ENOMEM;
     line_buffer_init(&control->in, bytes, CONTROL_LINE_MAX);
     control->fd = control->out_fd = -1;
     return 0;
@@ -32,8 +33,7 @@ void control_close(struct control *control)
 {
     fd_close(&control->fd);
     fd_close(&control->out_fd);
-    if (control->in.bytes != NULL)
-        munmap(control->in.bytes, CONTROL_LINE_MAX);
+    pages_unmap(control->in.bytes, CONTROL_LINE_MAX);
     control->in.bytes = NULL;
 }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/io.h"
+#include "common/pages.h"
 #include "init/events.h"
 #include "init/sandbox.h"
 #include "init/shutdown.h"
@@ -23,7 +24,7 @@
 #include "init/supervise.h"
 #include "init/wsl.h"
 
-static struct sandbox sandbox; /* no initialiser: its buffers shall not lie in the program's file */
+static struct sandbox *sandbox; /* half a mebibyte, in pages of its own */
 
 static stage_function *const stage_functions[STAGE_COUNT] = {
     [STAGE_BASE] = start_base,           [STAGE_CONFIG] = start_config,
@@ -90,24 +91,24 @@ static void reserve_stdio(void)
 /* Descriptors that are not open yet. */
 static void mark_absent(void)
 {
-    sandbox.cgroups = (struct cgroups){.server_fd = -1, .relay_fd = -1};
-    sandbox.relay = (struct relay_process){
+    sandbox->cgroups = (struct cgroups){.server_fd = -1, .relay_fd = -1};
+    sandbox->relay = (struct relay_process){
         .config_fd = -1, .binary_fd = -1, .room_fd = -1, .room_namespace_fd = -1};
-    sandbox.signal_fd = sandbox.outside_fd = sandbox.own_cgroup_fd = -1;
-    sandbox.io.input.fd = -1;
+    sandbox->signal_fd = sandbox->outside_fd = sandbox->own_cgroup_fd = -1;
+    sandbox->io.input.fd = -1;
     for (int stream = 0; stream < OUTPUT_STREAM_COUNT; stream++)
-        sandbox.io.outputs[stream].fd = -1;
+        sandbox->io.outputs[stream].fd = -1;
 }
 
 static void begin(void)
 {
     struct failure why;
 
-    sandbox.started_ns = io_monotonic_ns();
+    sandbox->started_ns = io_monotonic_ns();
     shutdown_guard_faults();
-    if (supervise_open_signals(&sandbox, &why) < 0)
+    if (supervise_open_signals(sandbox, &why) < 0)
         sandbox_abort("no signals: the end");
-    (void)event_hello(&sandbox.control);
+    (void)event_hello(&sandbox->control);
 }
 
 static void run_stages(const struct stage_plan *plan)
@@ -115,15 +116,15 @@ static void run_stages(const struct stage_plan *plan)
     enum stage_id failed;
     struct failure why;
 
-    if (stage_run_all(plan, &sandbox, &failed, &why) < 0)
-        sandbox_fail(&sandbox, failed, &why);
+    if (stage_run_all(plan, sandbox, &failed, &why) < 0)
+        sandbox_fail(sandbox, failed, &why);
 }
 
 static void report_ready(void)
 {
-    if (sandbox.phase == PHASE_RUNNING)
-        (void)event_ready(&sandbox.control, io_monotonic_ns() - sandbox.started_ns,
-                          &sandbox.config.way_in, &sandbox.report);
+    if (sandbox->phase == PHASE_RUNNING)
+        (void)event_ready(&sandbox->control, io_monotonic_ns() - sandbox->started_ns,
+                          &sandbox->config.way_in, &sandbox->report);
 }
 
 static noreturn void run(const struct stage_plan *plan)
@@ -131,8 +132,8 @@ static noreturn void run(const struct stage_plan *plan)
     begin();
     run_stages(plan);
     report_ready();
-    supervise_until_end(&sandbox);
-    sandbox_end(&sandbox);
+    supervise_until_end(sandbox);
+    sandbox_end(sandbox);
 }
 
 /* PID 1 of a sandbox in WSL. */
@@ -157,13 +158,14 @@ int main(int argc, char **argv)
 
     if (!machine && (argc != 2 || strcmp(argv[1], "--wsl") != 0))
         return refuse();
-    mark_absent();
     reserve_stdio();
-    if (control_open(&sandbox.control) < 0)
+    sandbox = pages_map(sizeof(*sandbox));
+    if (sandbox == NULL || control_open(&sandbox->control) < 0)
         sandbox_abort("no memory: the end");
+    mark_absent();
     if (machine)
         run(&machine_plan);
-    sandbox.place = PLACE_WSL;
+    sandbox->place = PLACE_WSL;
     shutdown_by_exit();
-    return wsl_run(&sandbox, run_in_wsl);
+    return wsl_run(sandbox, run_in_wsl);
 }

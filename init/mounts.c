@@ -98,7 +98,7 @@ int mounts_order(const struct boot_config *config, unsigned order[BOOT_MOUNTS_MA
 static int mount_one(int root, const struct boot_mount *mount, const struct account *account,
                      struct failure *why)
 {
-    bool outside = mount->type == MOUNT_DRVFS || mount->outside;
+    bool outside = outside_link >= 0 && (mount->type == MOUNT_DRVFS || mount->outside);
     CLEANUP_FD int detached = outside ? wsl_link_mount(outside_link, mount, account, why)
                                       : mount_type_make(mount, account, why);
     if (detached < 0)

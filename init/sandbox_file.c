@@ -14,6 +14,7 @@
 
 #include "common/io.h"
 #include "common/json_writer.h"
+#include "common/pages.h"
 #include "init/tool_files.h"
 #include "init/upstream_url.h"
 
@@ -72,12 +73,10 @@ int sandbox_file_text(char *out, size_t size, const struct boot_config *config,
     return json_writer_finish(&writer, true);
 }
 
-int sandbox_file_write(const struct boot_config *config, const struct permissions *permissions,
-                       struct failure *why)
+static int write_text(char *text, const struct boot_config *config,
+                      const struct permissions *permissions, struct failure *why)
 {
-    /* names that took one line of the control channel take no more here: both are JSON */
-    static char text[CONTROL_LINE_MAX];
-    int length = sandbox_file_text(text, sizeof(text), config, permissions);
+    int length = sandbox_file_text(text, CONTROL_LINE_MAX, config, permissions);
 
     if (length < 0)
         return failure_errno(why, -length, "make " SANDBOX_FILE);
@@ -85,7 +84,18 @@ int sandbox_file_write(const struct boot_config *config, const struct permission
         return failure_errno(why, errno, "make /run/codev");
     int result = io_write_file(AT_FDCWD, SANDBOX_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW,
                                0644, text);
-    if (result < 0)
-        return failure_errno(why, -result, "write " SANDBOX_FILE);
-    return tool_files_write(config, why);
+    return result < 0 ? failure_errno(why, -result, "write " SANDBOX_FILE) : 0;
+}
+
+int sandbox_file_write(const struct boot_config *config, const struct permissions *permissions,
+                       struct failure *why)
+{
+    /* names that took one line of the control channel take no more here: both are JSON */
+    char *text = pages_map(CONTROL_LINE_MAX);
+
+    if (text == NULL)
+        return failure_set(why, ENOMEM, "memory for " SANDBOX_FILE);
+    int result = write_text(text, config, permissions, why);
+    pages_unmap(text, CONTROL_LINE_MAX);
+    return result < 0 ? result : tool_files_write(config, why);
 }

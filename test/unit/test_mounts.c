@@ -19,7 +19,8 @@ static struct boot_config config;
 
 static void add(enum mount_type type, const char *source, const char *target)
 {
-    config.mounts[config.mount_count++] = (struct boot_mount){type, source, target, false};
+    config.mounts[config.mount_count++] =
+        (struct boot_mount){.type = type, .source = source, .target = target};
 }
 
 static int clear(void **state)

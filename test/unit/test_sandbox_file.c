@@ -45,8 +45,10 @@ static void fill(void)
     config.egress[1] = "npm";
     config.egress_count = 2;
     config.mount_count = 2;
-    config.mounts[0] = (struct boot_mount){MOUNT_VIRTIOFS, "m0", "/workspace/a \"b\"\n,c", false};
-    config.mounts[1] = (struct boot_mount){MOUNT_TMPFS, "", "/home/codev", true};
+    config.mounts[0] = (struct boot_mount){
+        .type = MOUNT_VIRTIOFS, .source = "m0", .target = "/workspace/a \"b\"\n,c"};
+    config.mounts[1] = (struct boot_mount){
+        .type = MOUNT_TMPFS, .source = "", .target = "/home/codev", .readonly = true};
     permissions.auto_accept = false;
     strcpy(permissions.permission, "{\"bash\":\"ask\"}");
 }
