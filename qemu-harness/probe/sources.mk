@@ -10,6 +10,7 @@ PROBE_SRCS := \
     qemu-harness/probe/breakout_processes.c \
     qemu-harness/probe/breakout_relay.c \
     qemu-harness/probe/breakout_sockets.c \
+    qemu-harness/probe/deny.c \
     qemu-harness/probe/file_operations.c \
     qemu-harness/probe/file_tree.c \
     qemu-harness/probe/http.c \

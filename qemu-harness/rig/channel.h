@@ -9,7 +9,7 @@
  *             O  standard output     D  diagnostics (standard error)
  *             X  the end: an exit status in decimal, 128+N for signal N
  *
- * `connect` joins the port to 127.0.0.1:PORT of the shared network, as WSL's localhost forwarding does.
+ * `connect` joins the port to 127.0.0.1:PORT of the shared network, as WSL's localhost forwarding does with NAT.
  *
  *     CLOSED   nobody on the host is connected
  *     OPEN     connected, R was sent; S is awaited

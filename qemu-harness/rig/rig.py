@@ -302,31 +302,72 @@ def wsl(options):
 
 # --- localhost forwarding --------------------------------------------------------------------------------------------
 
-def forward_one(folder, client, number):
-    try:
-        port = Port(folder, 10)
-    except RigError:
-        client.close()
-        return
+def forward_by_channel(folder, client, number):
+    """NAT: a process of WSL's inside connects to the port, and its bytes come over the channel."""
+    port = Port(folder, 10)
     try:
         port.start("connect", str(number))
         join(port, client.fileno(), {b"O": client.sendall})
-        client.shutdown(socket.SHUT_WR)
-    except (OSError, RigError):
-        pass
     finally:
         port.close()
-        client.close()
+
+
+def forward_by_network(folder, client, number):
+    """Mirrored: Windows' loopback is the guest's, by the interface loopback0."""
+    with socket.create_connection(("127.0.0.1", number), 10) as far:
+        far.settimeout(None)
+        peers = {client: far, far: client}
+        while peers:
+            for ready in select.select(list(peers), [], [])[0]:
+                data = ready.recv(65536)
+                if data:
+                    peers[ready].sendall(data)
+                else:
+                    peers.pop(ready).shutdown(socket.SHUT_WR)
+
+
+def open_port(folder, number):
+    """A port of this host's loopback that QEMU forwards to the same address of the guest."""
+    with socket.socket(socket.AF_UNIX) as monitor, socket.socket() as free:
+        monitor.connect(f"{folder}/qmp")
+        stream = monitor.makefile("rw")
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        line = f"hostfwd_add loopback0 tcp:127.0.0.1:{port}-127.0.0.1:{number}"
+        for command in ({"execute": "qmp_capabilities"},
+                        {"execute": "human-monitor-command", "arguments": {"command-line": line}}):
+            stream.write(json.dumps(command) + "\n")
+            stream.flush()
+            while "return" not in (answer := json.loads(stream.readline())):
+                if "error" in answer:
+                    raise RigError(f"hostfwd_add: {answer}")
+        if answer["return"].strip():
+            raise RigError(f"hostfwd_add: {answer['return'].strip()}")
+        return port
 
 
 def forward(options):
-    listener = socket.socket(socket.AF_UNIX)
+    facts = json.loads((pathlib.Path(options.folder) / "rig.json").read_text())
+    number, one = options.port, forward_by_channel
+    if facts["network"] == "mirrored":
+        number, one = open_port(options.folder, options.port), forward_by_network
     os.umask(0o177)
+    listener = socket.socket(socket.AF_UNIX)
     listener.bind(options.socket)
     listener.listen(128)
+
+    def serve(client):
+        with client:
+            try:
+                one(options.folder, client, number)
+                client.shutdown(socket.SHUT_WR)
+            except (OSError, RigError):
+                pass
+
     while True:
         client, _ = listener.accept()
-        threading.Thread(target=forward_one, args=(options.folder, client, options.port), daemon=True).start()
+        threading.Thread(target=serve, args=(client,), daemon=True).start()
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from vm_rig import ARCH, BUILD, GUEST, TOP, Sandbox
 IMAGE = GUEST / "rootfs-debian.erofs"
 SLOW = 900  # seconds for all of them on an emulated processor that others use too
 HOST_ID, FOREIGN_ID = 1000, 1234
+FOREIGN = "/workspace/fo'r\"e,ign \u00e9"
 
 # Checks by lane: two run beside each other. With what a person calls them.
 ORDINARY = [
@@ -29,7 +30,8 @@ ORDINARY = [
      "node-http": "node: http, fetch, os.networkInterfaces", "node-workers": "node: worker threads", "node-processes": "node: child_process",
      "node-watch": "node: fs.watch on a mounted folder", "go-build": "go: build, run, listen", "c-plus-plus": "g++: exceptions",
      "c-sanitizers": "gcc: address, leak, undefined", "c-valgrind": "valgrind", "c-gdb": "gdb: breakpoint, threads, attach",
-     "c-strace": "strace -f", "unshare-refused": "unshare -U is refused", "bwrap-refused": "bubblewrap is refused"},
+     "c-strace": "strace -f", "unshare-refused": "unshare -U is refused", "bwrap-refused": "bubblewrap is refused",
+     "image": "the image: packages, no set-uid file, no archive"},
 ]
 WITH_NAMESPACES = [
     {"bwrap-works": "bubblewrap", "browser-sandboxed": "chromium in its own sandbox"},
@@ -62,7 +64,7 @@ def run_checks(lanes, user_namespaces):
         config.write_text(json.dumps({"user_namespaces": user_namespaces}))
         options = ["--image", IMAGE, "--memory", 2048, "--cpus", 2, "--config", config,
                    "--mount", f"{folder}/work:/workspace/work", "--mount", f"{folder}/repository:/workspace/repository",
-                   "--mount", f"{folder}/foreign:/workspace/foreign:ro",
+                   "--mount", f"{folder}/foreign:{FOREIGN}:ro",
                    "--mount", f"{TOP}/test/qemu/compatibility:/workspace/checks:ro"]
         words = [word for lane in lanes for word in ("+", *lane)][1:]
         with Sandbox(["/workspace/checks/inside", *words], options, programs=False) as sandbox:

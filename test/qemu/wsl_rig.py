@@ -131,29 +131,23 @@ class WslSandbox(Sandbox):
         self.before = before
 
     def started(self, seconds=PATIENCE):
-        """Waits for ready; itself."""
+        """Waits for ready; itself. Sandboxes of a rig are started one after another, so what is new then is this one's."""
         self.wait_event("ready", seconds)
+        new = [process for process in self.rig.processes() if process[0] not in self.before]
+        [(self.first, _, _, self.network)] = [process for process in new if process[1:3] == (1, "codev-init")]
+        [self.outer] = [pid for pid, last, name, _ in new if name == "codev-init" and pid != self.first]
+        self.outer_agent = next((pid for pid, _, name, network in new if name == "codev-agent" and network != self.network), None)
         return self
 
     def pids(self):
-        """name -> pids of this sandbox's processes, in the machine's numbers: codev-init (outside first), codev-agent, ..."""
-        found = {}
-        for pid, _, name, _ in self.rig.processes():
-            if pid not in self.before:
-                found.setdefault(name, []).append(pid)
-        return found
-
-    def first(self):
-        """PID 1 of the sandbox, in the machine's numbers."""
-        inside = [pid for pid, last, name, _ in self.rig.processes()
-                  if pid not in self.before and name == "codev-init" and last == 1]
-        assert len(inside) == 1, self.rig.processes()
-        return inside[0]
+        """All processes of this sandbox that live, in the machine's numbers."""
+        outside = (self.outer, self.outer_agent)
+        return [pid for pid, _, _, network in self.rig.processes() if network == self.network or pid in outside]
 
     def in_network(self, script):
         """A shell script as root in the network namespace of the sandbox, with the outsider's files (nft)."""
         path = "PATH=/usr/sbin:/usr/bin"
-        return self.rig.wsl(SYSTEM, "root", "nsenter", "-t", self.first(), "-n", "chroot", "/distributions/outsider",
+        return self.rig.wsl(SYSTEM, "root", "nsenter", "-t", self.first, "-n", "chroot", "/distributions/outsider",
                             "/usr/bin/env", path, "sh", "-c", script)
 
     def codev(self, script, seconds=PATIENCE):
@@ -277,7 +271,7 @@ def escapes(rig, windows, windows_v6, broker_ports):
     tcp += [(own, OUTSIDER_PORT), ("127.0.0.1", OUTSIDER_PORT), ("127.0.0.1", OUTSIDER_LOOPBACK_PORT), ("fec0::15", OUTSIDER_PORT),
             ("::1", OUTSIDER_PORT), ("10.255.255.254", 53), ("192.0.2.1", 443), ("2001:db8::1", 443), ("10.0.2.3", 53)]
     udp = [("10.0.2.2", 53), ("10.0.2.3", 53), ("10.255.255.254", 53), ("192.0.2.1", 53), ("2001:db8::1", 53), ("fec0::3", 53),
-           (own, OUTSIDER_PORT), ("192.168.77.1", 53), ("255.255.255.255", 67), ("224.0.0.251", 5353), ("ff02::fb", 5353)]
+           (own, OUTSIDER_PORT), ("192.168.77.1", 53), ("255.255.255.255", 67), ("224.0.0.251", 5353), ("ff0e::fb", 5353)]
     return [f"connect {host} {port}" for host, port in tcp] + [f"udp {host} {port}" for host, port in udp]
 
 
@@ -291,10 +285,10 @@ def none_escapes(sandbox, words):
     for _ in range(3):
         for what, verdict, milliseconds in refusals(sandbox.codev(script)):
             found.setdefault(what, []).append((verdict, milliseconds))
-    assert sorted(found) == sorted(set(words))
-    assert not {what: tries for what, tries in found.items()
-                if any(verdict != "refused" for verdict, _ in tries) or min(ms for _, ms in tries) >= LIMIT_MS}
-    return found
+    assert sorted(found) == sorted(set(words)), found
+    bad = {what: tries for what, tries in found.items()
+           if any(verdict != "refused" for verdict, _ in tries) or min(ms for _, ms in tries) >= LIMIT_MS}
+    assert not bad, bad
 
 
 def seconds_inside(sandbox, command, tries=3):

@@ -1,0 +1,88 @@
+"""Mirrored networking: Windows is 127.0.0.1, by an interface and routing rules that go before the loopback's own.
+
+What holds with NAT holds here too, and the relay finds the broker by itself: the list of its addresses is the same."""
+import contextlib
+import socket
+
+import pytest
+
+from vm_rig import Gateway, SpiedBroker, wait_for
+from wsl_rig import (GETENT, GLIBC, PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in, none_escapes,
+                     outsider_has_its_network, outsider_servers, put_glibc, seconds_inside)
+
+
+class Place:
+    pass
+
+
+@pytest.fixture(scope="module")
+def place():
+    with contextlib.ExitStack() as stack:
+        here = Place()
+        here.rig = stack.enter_context(Rig(network="mirrored"))
+        here.rig.install_outsider()
+        here.windows = stack.enter_context(Listener())
+        here.windows_v6 = stack.enter_context(Listener(socket.AF_INET6))
+        stack.enter_context(outsider_servers(here.rig))
+        outsider_has_its_network(here.rig, here.windows)
+        here.gateway = stack.enter_context(Gateway())
+        look = look_in(here.rig, "a")
+        here.spied = SpiedBroker(look.folder.parent)
+        options = ["--server-port", 4096, *here.gateway.options, *here.spied.options, *put_glibc(here.rig)]
+        here.a = stack.enter_context(WslSandbox(here.rig, f"{PROGRAMS}/probe serve 4096 http & {look.CODEV}", options, look)).started()
+        yield here
+
+
+def test_the_relay_finds_the_broker(place):
+    assert place.a.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+    assert place.gateway.stats()["requests"] >= 1
+
+
+def test_windows_is_on_the_loopback(place):
+    """What the rig is about: here a connection of the outsider to 127.0.0.1 is one to Windows."""
+    before = len(place.windows.seen)
+    status, text = place.rig.outsider(f"nc -w 5 127.0.0.1 {place.windows.port}; ip rule | head -1", "1000")
+    assert text.splitlines()[0] == "WINDOWS" and "loopback0" in text and len(place.windows.seen) == before + 1
+
+
+def test_the_way_in(place):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(30)
+        client.connect(place.a.wait_event("way_in")["path"])
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_nothing_leaves(place):
+    seen = len(place.windows.seen), len(place.windows_v6.seen), len(place.rig.record())
+    none_escapes(place.a, escapes(place.rig, place.windows, place.windows_v6, []))
+    assert seen == (len(place.windows.seen), len(place.windows_v6.seen), len(place.rig.record()))
+
+
+def test_no_names(place):
+    before = place.rig.record()
+    place.a.codev(f"cp -r {GLIBC} /tmp/glibc")
+    for ask in ("wget -q -O - http://internet.example/", f"{GETENT} hosts internet.example"):
+        took, text = seconds_inside(place.a, ask)
+        assert "status 0" not in text and took < 0.2, text
+    assert place.rig.record() == before
+
+
+def test_nothing_is_added_to_what_is_shared(place):
+    text = place.rig.outsider("nft list ruleset; ip -o link | wc -l; ip rule | wc -l")[1]
+    assert text.split() == ["3", "9"], text
+
+
+def test_the_wire_shows_nothing_in_clear(place):
+    assert place.a.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models --header 'X-Mark: mark-of-this-test'").startswith("HTTP/1.1 200 ")
+    wait_for(lambda: b"\x16\x03\x03" in place.rig.dump(), "TLS in the dump", 10)
+    for secret in (place.spied.token(), place.gateway.token, "mark-of-this-test", "CODEV/1", "/gateway/"):
+        assert secret.encode() not in place.rig.dump(), secret
+
+
+def test_the_outsider_keeps_its_network(place):
+    """During, and, last, afterwards."""
+    outsider_has_its_network(place.rig, place.windows)
+    place.a.process.terminate()
+    place.a.process.wait(30)
+    outsider_has_its_network(place.rig, place.windows)
