@@ -5,6 +5,7 @@ RIG_SRCS := \
     qemu-harness/rig/distribution.c \
     qemu-harness/rig/drvfs.c \
     qemu-harness/rig/execution.c \
+    qemu-harness/rig/processes.c \
     qemu-harness/rig/rules.c \
     qemu-harness/rig/stand_ins.c \
     qemu-harness/rig/windows_executable.c

@@ -105,15 +105,8 @@ class Rig:
 
     def processes(self):
         """Of the whole machine: a list of (pid, pid in the innermost namespace, name, network namespace)."""
-        text = self.system("for p in /proc/[0-9]*; do n=$(readlink $p/ns/net) && e=$(readlink $p/exe) && "
-                           "set -- $(sed -n 's/^NSpid:.//p' $p/status) && "
-                           "eval last=\\${$#} && echo \"$(basename $p) $last $(basename $e) $n\"; done 2>/dev/null; true")
-        found = []
-        for line in text.splitlines():
-            words = line.split()
-            if len(words) == 4:
-                found.append((int(words[0]), int(words[1]), words[2], words[3]))
-        return found
+        lines = self.wsl(SYSTEM, "root", "rig", "processes")[1].splitlines()
+        return [(int(pid), int(last), name, network) for pid, last, name, network in map(str.split, lines)]
 
     def host(self):
         """Windows' address, as the guest sees it."""
