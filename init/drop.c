@@ -31,6 +31,7 @@
 #include "init/seccomp.h"
 
 #define DROP_KEEP_MAX 32
+#define CORE_NO_HANDLER 1 /* for the kernel that means: not even for a pipe (fs/coredump.c) */
 #define FIRST_SIGNAL 1
 #define LAST_SIGNAL 64
 #define KERNEL_SIGSET_BYTES 8
@@ -152,12 +153,25 @@ static int limit_raise(int resource, rlim_t wanted)
     return limit_set(resource, &limit) < 0 ? -errno : 0;
 }
 
+/* A hard limit below the one that is wanted may be one that even root cannot raise: then it stays. */
+static int limit_core(bool no_handler)
+{
+    const struct rlimit none = {.rlim_cur = CORE_NO_HANDLER, .rlim_max = CORE_NO_HANDLER};
+    struct rlimit core;
+
+    if (no_handler && limit_set(RLIMIT_CORE, &none) == 0)
+        return 0;
+    if (limit_get(RLIMIT_CORE, &core) < 0)
+        return -1;
+    core.rlim_cur = 0;
+    return limit_set(RLIMIT_CORE, &core);
+}
+
 /* The number of processes is the cgroup's to limit: per uid it would count by chance. Core files are off
  * until someone asks for them (ulimit -c), or crashes would litter the user's folders. What the server starts
  * is what the out-of-memory killer takes first; the agent keeps init's protection. */
 static int step_limits(struct drop_state *state, struct failure *why)
 {
-    struct rlimit core;
     int result = limit_raise(RLIMIT_NOFILE, (rlim_t)state->plan->limit_nofile);
 
     if (result < 0)
@@ -165,10 +179,7 @@ static int step_limits(struct drop_state *state, struct failure *why)
     result = limit_raise(RLIMIT_NPROC, RLIM_INFINITY);
     if (result < 0)
         return failure_errno(why, -result, "limit of processes");
-    if (limit_get(RLIMIT_CORE, &core) < 0)
-        return -errno;
-    core.rlim_cur = 0;
-    if (limit_set(RLIMIT_CORE, &core) < 0)
+    if (limit_core(state->plan->no_core) < 0)
         return failure_errno(why, errno, "limit of core files");
     if (state->plan->filter != DROP_FILTER_SERVER)
         return 0;

@@ -22,6 +22,8 @@ struct drop_plan {
     int64_t limit_nofile;
     bool empty_root; /* agent: into an empty read-only tmpfs root */
     int root_fd;     /* agent in WSL: a mount namespace whose root is entered instead; 0: none */
+    bool
+        no_core; /* WSL: a crash must not start the kernel's core handler, which is everybody's and runs outside */
     bool user_namespaces; /* server: leave user namespaces and mounts to the kernel's own checks */
     enum drop_filter filter;
 };

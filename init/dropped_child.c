@@ -26,6 +26,7 @@ void dropped_child_plan(struct drop_plan *plan, const struct boot_config *config
         .keep_fds = keep_fd,
         .keep_count = 1,
         .limit_nofile = config->limit_nofile,
+        .no_core = config->place == PLACE_WSL,
         .user_namespaces = config->user_namespaces,
         .filter = DROP_FILTER_SERVER,
     };

@@ -105,6 +105,7 @@ int server_start(struct server *server, struct server_io *io, const struct boot_
         .cgroup_fd = cgroup_fd,
         .controlling_tty = mode == STDIO_TTY ? STDIN_FILENO : -1,
         .limit_nofile = config->limit_nofile,
+        .no_core = config->place == PLACE_WSL,
         .user_namespaces = config->user_namespaces,
         .filter = DROP_FILTER_SERVER,
     };

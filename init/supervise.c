@@ -191,6 +191,8 @@ int supervise_open_signals(struct sandbox *sandbox, struct failure *why)
     sigemptyset(&set);
     for (unsigned number = 0; number < ARRAY_LENGTH(awaited); number++)
         sigaddset(&set, awaited[number]);
+    signal(SIGCHLD,
+           SIG_DFL); /* whoever started us may have ignored it: then none could be reaped */
     signal(SIGPIPE, SIG_IGN); /* a write to what is gone is an error like others */
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return failure_errno(why, errno, "block signals");

@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -285,6 +286,7 @@ static int prepare(struct sandbox *sandbox, struct failure *why)
         return failure_errno(why, errno, "open /dev/null");
     if (chdir("/") < 0)
         return failure_errno(why, errno, "enter /");
+    umask(022); /* not that of whoever started us */
     (void)io_write_file(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0, "-1000");
     result = supervise_open_signals(sandbox, why);
     return result < 0 ? result : share_memory(why);

@@ -278,6 +278,20 @@ def test_nothing_gets_out(rig):
         listener.close()
 
 
+def test_who_starts_it_leaves_no_mark(rig):
+    """A umask, a variable, a signal that is ignored, a limit: nothing of these comes in. A crash starts nobody's handler."""
+    prefix = ["sh", "-c", "umask 077; trap '' HUP USR1; export MARK=1; exec \"$@\"", "sh"]
+    script = """
+        umask; env | grep -c MARK; grep -E '^Sig(Ign|Blk)' /proc/self/status | cut -f2; stat -c %a /workspace /workspace/a
+        grep -i 'core file' /proc/self/limits | tr -s ' ' | cut -d' ' -f5,6
+    """
+    sandbox = rig.start(rig.config(argv=["sh", "-c", script], port=None, mounts=[
+        {"type": "tmpfs", "target": "/workspace/a/b"}]), prefix=prefix)
+    assert sandbox.end()[0] == {"event": "exit", "code": 0}
+    zero = "0" * 16
+    assert sandbox.output_of().decode().split() == ["0022", "0", zero, zero, "755", "755", "1", "1"]
+
+
 # ---- mounts ----
 
 def test_folders_of_windows(rig):
