@@ -81,6 +81,8 @@ static void a_line_is_json_with_everything_in_it(void **state)
     record.bytes_in = 123;
     strcpy(record.proxy, "direct");
     record.error = "codev_upstream_tls";
+    record.rewrite = "npm";
+    record.links = 7;
     log_record_text(record.path, sizeof(record.path), SLICE_LITERAL("/a\"b\\c\x01\xff"));
     access_log_request(&access_log, &record, 10 * SECONDS + 1500000);
     assert_false(record.active);
@@ -89,6 +91,8 @@ static void a_line_is_json_with_everything_in_it(void **state)
     assert_int_equal(read_lines(), 1);
     assert_int_equal(json_parse(&document, text, strlen(text), tokens, 64, &where), 0);
     assert_true(json_string_equals(&document, json_member(&document, 0, "end"), "upstream-error"));
+    assert_true(json_string_equals(&document, json_member(&document, 0, "rewrite"), "npm"));
+    assert_true(json_member(&document, 0, "links") > 0);
     assert_true(
         json_string_equals(&document, json_member(&document, 0, "error"), "codev_upstream_tls"));
     assert_int_equal(json_int64(&document, json_member(&document, 0, "bytes_in"), &number), 0);

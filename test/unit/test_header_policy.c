@@ -126,6 +126,20 @@ static void answers_are_filtered(void **state)
     assert_true(response_passes(ROUTE_GATEWAY, "X-Named", ""));
 }
 
+static void rewritten_answers_keep_what_is_true(void **state)
+{
+    (void)state;
+    static const char *const kept[] = {"Content-Type", "Cache-Control", "Vary",    "Date",
+                                       "X-Other",      "Link",          "Expires", "Age"};
+    static const char *const gone[] = {
+        "ETag",           "last-modified", "Accept-Ranges",   "Content-MD5", "Digest",
+        "Content-Digest", "Repr-Digest",   "X-Checksum-Sha1", "x-goog-hash", "Content-Encoding"};
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        assert_true(header_policy_rewritten(&(struct field){slice_of(kept[i]), {0}}));
+    for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
+        assert_false(header_policy_rewritten(&(struct field){slice_of(gone[i]), {0}}));
+}
+
 static void credentials_have_fields_of_their_own(void **state)
 {
     (void)state;
@@ -144,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_filtered),
         cmocka_unit_test(answers_are_filtered),
+        cmocka_unit_test(rewritten_answers_keep_what_is_true),
         cmocka_unit_test(credentials_have_fields_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
