@@ -18,8 +18,8 @@ $(DROP_DRIVER): $(patsubst %.c,$(HOST_OBJ)/%.o,test/system/drop_driver.c init/dr
 # Prints what init would set for tools, for test/system/test_tools_host.py.
 TOOL_SETTINGS := $(VARIANT)/test/tool_settings
 host: $(TOOL_SETTINGS)
-$(TOOL_SETTINGS): $(patsubst %.c,$(HOST_OBJ)/%.o,test/system/tool_settings.c init/environment.c init/tool_files.c \
-		init/upstream_url.c init/account.c init/account_files.c $(COMMON_SRCS))
+$(TOOL_SETTINGS): $(patsubst %.c,$(HOST_OBJ)/%.o,test/system/tool_settings.c $(filter-out init/fixed_heap.c,$(INIT_SRCS)) \
+		$(NFT_SRCS) $(COMMON_SRCS))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(HOST_CC) $(HOST_CFLAGS) $(HOST_LDFLAGS) -o $@ $^
+	$(Q)$(HOST_CC) $(HOST_CFLAGS) $(HOST_LDFLAGS) -o $@ $^ $(HOST_STATIC)
