@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define BLOCKS_KEPT_WARM 64 /* unused blocks beyond these give their memory back */
+#define BLOCKS_KEPT_WARM 128 /* unused blocks beyond these give their memory back */
 
 int buffer_pool_open(struct buffer_pool *pool, size_t block_count, struct failure *why)
 {

@@ -25,7 +25,7 @@
 #define LARGE (8 * PAGE)
 /* For malloc(3): libcurl's buffers, of which an idle stream uses little. */
 #define ON_PAGES_OF_ITS_OWN (24 * 1024)
-#define KEPT_MAX 16
+#define KEPT_MAX 32
 #define KEPT_SIZE_MAX (64 * 1024)
 
 struct block {

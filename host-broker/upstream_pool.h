@@ -24,13 +24,21 @@
 #define UPSTREAM_SOCKETS_MAX                                                                       \
     1024 /* open at once; more cannot be checked, so they are not used again */
 
+/* A socket that libcurl opened by us: when it has been closed, we know. */
+struct upstream_socket {
+    int fd;
+    int local_port;   /* -1: not asked yet */
+    uint32_t watched; /* what epoll has; 0: nothing, the socket is not in its set */
+    bool parked;      /* libcurl asked to take it out; it is left in, see upstream_pool.c */
+};
+
 struct upstream_pool {
     CURLM *multi;
     CURLSH *share; /* TLS sessions: a new connection resumes instead of shaking hands in full */
     struct event_loop *loop;
-    unsigned number;                   /* in event references */
-    int sockets[UPSTREAM_SOCKETS_MAX]; /* libcurl's, in no order */
-    unsigned socket_count;
+    unsigned number;                                      /* in event references */
+    struct upstream_socket sockets[UPSTREAM_SOCKETS_MAX]; /* in no order */
+    unsigned socket_count, parked_count;
     int64_t deadline; /* when libcurl wants to be called though nothing is ready, or NEVER */
 };
 
@@ -54,7 +62,7 @@ int upstream_pool_close_socket(void *pool, curl_socket_t fd); /* CURLOPT_CLOSESO
 /* True when the idle connection with this local port has something to read, or cannot be found: the
  * upstream has closed it, or is about to. libcurl itself takes a TLS connection whose goodbye lies
  * unread for alive (lib/vtls/openssl.c, ossl_check_cxn). */
-bool upstream_pool_is_stale(const struct upstream_pool *pool, int local_port);
+bool upstream_pool_is_stale(struct upstream_pool *pool, int local_port);
 
 void upstream_pool_close(struct upstream_pool *pool);
 
