@@ -29,18 +29,20 @@ static ssize_t transmit_by(struct tls_link *link, struct flow *flow, struct side
     return total > 0 ? total : taken;
 }
 
-/* As flow_receive, through an engine. */
+/* As flow_receive, through an engine: records, each whole, while there is room for another. The ring's
+ * end may cut one in two. */
 static ssize_t receive_by(struct tls_link *link, struct flow *flow, struct side *side)
 {
-    size_t length;
-    ssize_t total = 0, received;
-    do {
+    ssize_t total = 0, received = -EAGAIN;
+    while (tls_link_held(link) > 0 || flow_has_room_for(flow, TLS_RECORD_MAX)) {
+        size_t length;
         uint8_t *room = flow_room(flow, &length);
         received = tls_link_receive(link, side->fd, room, length);
-        if (received > 0)
-            flow_grow(flow, room, (size_t)received);
-        total += received > 0 ? received : 0;
-    } while (received > 0 && (tls_link_held(link) > 0 || flow_has_room_for(flow, TLS_RECORD_MAX)));
+        if (received <= 0)
+            break;
+        flow_grow(flow, room, (size_t)received);
+        total += received;
+    }
     side->unsent = tls_link_unsent(link);
     flow->received += (uint64_t)total;
     return total > 0 ? total : received;

@@ -147,7 +147,8 @@ class Upstream:
         self.port = self.listener.getsockname()[1]
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
         self.connections = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.acceptor = threading.Thread(target=self._accept, daemon=True)
+        self.acceptor.start()
 
     def _accept(self):
         with contextlib.suppress(OSError):
@@ -179,6 +180,9 @@ class Upstream:
             connection.close()
 
     def stop(self):
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)  # ends the accept: its descriptor's number may soon be another's
+        self.acceptor.join(PATIENCE)
         self.listener.close()
         for connection in self.connections:
             with contextlib.suppress(OSError):

@@ -170,7 +170,7 @@ def test_who_reads_slowly_still_sees_a_clean_end(pair, broker):
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(pair.client()) for _ in lengths]
         for client, length in zip(clients, lengths):
-            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 200_000)  # more than a segment of loopback
             client.send(f"GET /up/random/{length} HTTP/1.0\r\nHost: x\r\n\r\n")
         broker.log_lines(done + 1, name="up", end="complete")
         time.sleep(3)

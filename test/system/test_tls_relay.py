@@ -61,8 +61,13 @@ class Impostor:
     def __init__(self, context=None, answer=True):
         self.listener, self.context, self.answer = listen_tcp(), context, answer
         self.endpoint = f"tcp:127.0.0.1:{self.listener.getsockname()[1]}"
-        self.heard, self.plain, self.accepted, self.sockets = bytearray(), bytearray(), 0, []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.heard, self.plain, self.accepted, self.sockets, self.threads = bytearray(), bytearray(), 0, [], []
+        self._start(self._accept)
+
+    def _start(self, function, *arguments):
+        thread = threading.Thread(target=function, args=arguments, daemon=True)
+        self.threads.append(thread)
+        thread.start()
 
     def _accept(self):
         with contextlib.suppress(OSError):
@@ -70,7 +75,7 @@ class Impostor:
                 sock, _ = self.listener.accept()
                 self.accepted += 1
                 self.sockets.append(sock)
-                threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+                self._start(self._serve, sock)
 
     def _serve(self, sock):
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -91,8 +96,14 @@ class Impostor:
         return self
 
     def __exit__(self, *_):
-        self.listener.close()
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.threads[0].join(PATIENCE)
         for sock in self.sockets:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join(PATIENCE)
+        for sock in [self.listener, *self.sockets]:
             sock.close()
 
 
@@ -132,8 +143,7 @@ def test_the_address_that_proved_the_key_is_kept_until_it_fails(broker):
                 with AgentClient(front) as client:
                     assert client.request("/up/x").status == 200
             assert (impostor.accepted, len(second.up)) == (1, 0)
-            first.listener.shutdown(socket.SHUT_RDWR)
-            first.listener.close()
+            first.refuse()
             for _ in range(2):
                 with AgentClient(front) as client:
                     assert client.request("/up/x").status == 200
@@ -199,20 +209,18 @@ def test_an_answer_that_ends_by_closing_is_whole_or_broken(broker):
                 read_all(client.socket)
 
 
-@pytest.mark.parametrize("damage", ["one bit", "a byte more", "a record twice"])
+@pytest.mark.parametrize("damage", ["one bit", "a byte more", "a piece twice", "a piece less"])
 def test_a_spoiled_stream_breaks(broker, damage):
+    """In the midst of an answer. (Before its first byte the agent would say 502.)"""
     done = []
 
-    def spoil(up, _position, data):
-        if up or data[:3] != b"\x17\x03\x03" or len(data) < 2000 or done:
+    def spoil(up, position, data):
+        if up or position < 200_000 or done:
             return data
         done.append(1)
         if damage == "one bit":
-            return data[:1000] + bytes([data[1000] ^ 1]) + data[1001:]
-        if damage == "a byte more":
-            return data[:1000] + b"x" + data[1000:]
-        length = 5 + struct.unpack(">H", data[3:5])[0]
-        return data[:length] + data
+            return bytes([data[0] ^ 1]) + data[1:]
+        return {"a byte more": b"x" + data, "a piece twice": data + data, "a piece less": b""}[damage]
 
     with Wire(broker.address, spoil) as wire, agent_to(broker, [wire.endpoint]) as (_, front):
         with AgentClient(front) as client:
@@ -255,6 +263,22 @@ def test_a_hundred_aborted_transfers_leave_nothing_behind(broker):
 
 # --- many, and slow ----------------------------------------------------------------------------------------------------
 
+def test_readers_that_pause_until_all_rings_are_full(broker):
+    """Records then end in the midst of the agent's ring, at its end, and where there is no room for another: whatever was
+    taken from the socket is delivered, though no event tells of it any more."""
+    with agent_to(broker) as (_, front), contextlib.ExitStack() as stack:
+        front.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)  # inherited by what the agent accepts
+        lengths = range(1_000_000, 1_400_000, 17_777)
+        clients = [stack.enter_context(AgentClient(front)) for _ in lengths]
+        for client, length in zip(clients, lengths):
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 200_000)  # more than a segment of loopback
+            client.send(f"GET /up/zeros/{length} HTTP/1.1\r\nHost: x\r\n\r\n")
+        time.sleep(0.5)
+        for client, length in zip(clients, lengths):
+            answer = client.response()
+            assert answer.complete and len(answer.body) == length
+
+
 def test_one_stalled_and_fifty_live(broker):
     with agent_to(broker) as (_, front), contextlib.ExitStack() as stack:
         stalled = stack.enter_context(AgentClient(front))
@@ -279,7 +303,7 @@ def test_connections_one_after_another(broker):
         for _ in range(number):
             with AgentClient(front) as client:
                 assert client.request("/nothing").status == 404
-        eventually(lambda: (agent.descriptors(), broker.descriptors()) == before)
+        eventually(lambda: agent.descriptors() <= before[0] and broker.descriptors() <= before[1])
         assert SANITIZED or agent.resident_kib() < memory[0] + 512
         assert SANITIZED or broker.rss_kib() < memory[1] + 4096
 

@@ -64,8 +64,13 @@ class Wire:
         self.target, self.spoil = target, spoil
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.endpoint = f"tcp:127.0.0.1:{self.listener.getsockname()[1]}"
-        self.up, self.down, self.sockets = bytearray(), bytearray(), []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.up, self.down, self.sockets, self.threads = bytearray(), bytearray(), [], []
+        self._start(self._accept)
+
+    def _start(self, function, *arguments):
+        thread = threading.Thread(target=function, args=arguments, daemon=True)
+        self.threads.append(thread)
+        thread.start()
 
     def _accept(self):
         with contextlib.suppress(OSError):
@@ -74,7 +79,7 @@ class Wire:
                 upper = socket.create_connection(self.target)
                 self.sockets += [client, upper]
                 for source, sink, record in ((client, upper, self.up), (upper, client, self.down)):
-                    threading.Thread(target=self._pass, args=(source, sink, record), daemon=True).start()
+                    self._start(self._pass, source, sink, record)
 
     def _pass(self, source, sink, record):
         with contextlib.suppress(OSError):
@@ -91,13 +96,22 @@ class Wire:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
+    def refuse(self):
+        """Accepts nobody any more."""
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.listener.close()
+        """No thread may be left in a call on a descriptor whose number somebody else gets."""
+        self.refuse()
+        self.threads[0].join(PATIENCE)
         self.cut()
-        for sock in self.sockets:
+        for thread in self.threads:
+            thread.join(PATIENCE)
+        for sock in [self.listener, *self.sockets]:
             sock.close()
 
 
