@@ -130,7 +130,7 @@ GUEST_PROGRAMS := $(if $(INIT_MAIN),$(GUEST)/codev-init) $(if $(AGENT_MAIN),$(GU
 UNIT_PROGRAMS := $(UNIT_TESTS:%=$(VARIANT)/unit/test_%)
 FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(B)/fuzz/fuzz_%)
 KERNEL := $(if $(filter x86_64,$(ARCH)),$(GUEST)/vmlinux $(GUEST)/vmlinuz,$(GUEST)/Image)
-BENCH_PROGRAMS := $(if $(BENCH_SRCS),$(BIN)/bench-load $(GUEST)/bench-load)
+BENCH_PROGRAMS := $(if $(BENCH_SRCS),$(BIN)/bench-load $(GUEST)/bench-load $(NFT_DRIVER))
 IMAGE := $(GUEST)/rootfs.erofs $(GUEST)/rootfs.tar
 TOOLS := $(B)/tools/.complete
 RIG := $(if $(and $(RIG_MAIN),$(filter x86_64,$(ARCH))),$(GUEST)/rig/initramfs $(BIN)/codev-rig)
@@ -157,7 +157,7 @@ help:
 	@echo 'make image FLAVOR=debian   a guest with compilers, runtimes and a browser: rootfs-debian.erofs and .tar'
 	@echo 'make boots              $(BOOTS) boots in a row (BOOTS=)'
 	@echo 'make soak               mixed load on the broker for SOAK_SECONDS=$(SOAK_SECONDS)'
-	@echo 'make bench PART=NAME    measurements, all without PART: boot relay vsock broker firewall scaling'
+	@echo 'make bench PART=NAME    measurements, all without PART: boot relay vsock broker firewall scaling rewrite'
 	@echo 'make host|programs|kernel|image|tools|packages|clean'
 	@echo 'V=1 shows commands, KERNEL_SRC=DIR takes another kernel source'
 
