@@ -17,8 +17,8 @@ struct rig_verb {
 static const struct rig_verb verbs[] = {
     {"channel", rig_channel},           {"stand-ins", rig_stand_ins},
     {"distribution", rig_distribution}, {"rules", rig_rules},
-    {"processes", rig_processes},       {"mount.drvfs", rig_mount_drvfs},
-    {"init", rig_windows_executable},
+    {"processes", rig_processes},       {"unrule", rig_unrule},
+    {"mount.drvfs", rig_mount_drvfs},   {"init", rig_windows_executable},
 };
 
 void rig_die(const char *what)

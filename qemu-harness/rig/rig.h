@@ -6,6 +6,7 @@
  *     rig stand-ins         what listens for a guest that reaches Windows, and writes down each that does
  *     rig distribution NAME clones the distribution's namespaces and becomes its PID 1
  *     rig processes         what runs, for a test that looks from outside
+ *     rig unrule PID        deletes a sandbox's firewall as its owner
  *     rig rules             the routing rules of mirrored networking
  *     mount.drvfs           a Windows drive (called by mount -t drvfs in a distribution)
  *     /init                 the interpreter of Windows executables (called by the kernel)
@@ -28,6 +29,7 @@ int rig_channel(int argc, char **argv);
 int rig_stand_ins(int argc, char **argv);
 int rig_distribution(int argc, char **argv);
 int rig_processes(int argc, char **argv);
+int rig_unrule(int argc, char **argv);
 int rig_rules(int argc, char **argv);
 int rig_mount_drvfs(int argc, char **argv);
 int rig_windows_executable(int argc, char **argv);

@@ -8,4 +8,5 @@ RIG_SRCS := \
     qemu-harness/rig/processes.c \
     qemu-harness/rig/rules.c \
     qemu-harness/rig/stand_ins.c \
+    qemu-harness/rig/unrule.c \
     qemu-harness/rig/windows_executable.c

@@ -309,6 +309,22 @@ def test_a_privileged_hook_opens_nothing(place, hook):
     place.b.alive()
 
 
+def test_a_hook_with_the_owners_own_socket(place):
+    """The kernel takes it for the owner, and the whole table is gone: made again at once, or everything is killed."""
+    look = place.b.look
+    before = ruleset(place.b, "table inet codev")
+    finish = look.begin("codev", f"for i in $(seq 60); do {PROGRAMS}/probe connect 10.0.2.2 {place.windows.port}; done")
+    seen = len(place.windows.seen)
+    text = place.rig.system(f"rig unrule {place.b.first}")
+    assert re.search(r"descriptor \d+: 0$", text, re.MULTILINE), text  # it did delete it
+    told = wait_for(lambda: [event for event in place.b.events() if event["event"] == "firewall"], "the report", 5)
+    assert told[-1]["state"] == "restored"
+    assert ruleset(place.b, "table inet codev") == before
+    tries = refusals(finish())
+    assert len(tries) == 60 and {verdict for _, verdict, _ in tries} == {"refused"} and len(place.windows.seen) == seen
+    assert place.b.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+
+
 # --- 9: an independent witness ---------------------------------------------------------------------------------------------
 
 def test_the_ruleset_is_that_of_policy_nft(place):
