@@ -56,9 +56,9 @@ int start_wsl_relay(struct sandbox *sandbox, struct failure *why)
 
     memset(&message, 0, sizeof(message));
     message.kind = WSL_START;
+    config->way_in.present = config->way_in.present && config->server.port != 0;
     message.relay = config->relay;
     message.way_in = config->way_in;
-    message.way_in.present = config->way_in.present && config->server.port != 0;
     int result = wsl_link_ask(sandbox->outside_fd, &message, NULL, why);
     if (result < 0)
         return result;

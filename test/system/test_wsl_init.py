@@ -353,6 +353,23 @@ def test_two_sandboxes_do_not_meet(rig):
     assert second.shutdown()[1] == 0
 
 
+def test_several_start_at_once(rig):
+    """Their cgroups are made and swept under one lock; each has its own port."""
+    sandboxes = [rig.start(rig.config()) for _ in range(5)]
+    ports = {sandbox.until("ready")["way_in"] for sandbox in sandboxes}
+    assert len(ports) == len(sandboxes)
+    for sandbox in sandboxes:
+        sandbox.send({"command": "shutdown", "grace_ms": 100})
+    assert [sandbox.end() for sandbox in sandboxes] == [({"event": "exit", "signal": 15}, 0)] * len(sandboxes)
+
+
+def test_nobody_is_let_in_to_a_server_without_a_port(rig):
+    sandbox = rig.start(rig.config(argv=["sleep", "100"], port=None))
+    assert sandbox.until("ready")["way_in"] is None
+    assert sandbox.outer_agent() is None
+    assert sandbox.shutdown()[1] == 0
+
+
 def test_one_id_runs_once(rig):
     first = rig.ready(rig.config(id="same"))
     last, status = rig.start(rig.config(id="same")).end()
