@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from agent_rig import (PATIENCE, SANITIZED, eventually, listen_tcp, read_all, running, silent)
+from agent_rig import (PATIENCE, SANITIZED, eventually, in_thread, listen_tcp, read_all, running, silent)
 from broker_rig import Upstream, other_authority, serve_with
 from tls_rig import AgentClient, SecureBroker, Wire, agent_to, echo_length, rules_of
 
@@ -51,6 +51,26 @@ def test_each_connection_has_keys_of_its_own(broker):
                 assert client.request("/nothing").status == 404
             records.append(bytes(wire.up[start:]))
         assert len(records[0]) == len(records[1]) and records[0][-40:] != records[1][-40:]
+
+
+@pytest.mark.parametrize("field", [1, 16000, 16400, 33000, 60000])
+def test_heads_of_any_size(broker, field):
+    """Heads and bodies that begin and end in the midst of records, and larger than one."""
+    with agent_to(broker) as (_, front), AgentClient(front) as client:
+        for length in (0, 1, 16383, 16385, 100_000):
+            answer = client.request("/up/x", "POST", [f"X-Long: {'a' * field}"], b"b" * length)
+            assert (answer.status, answer.body) == (200, b"%d" % length)
+
+
+def test_a_pipeline_of_requests(broker):
+    """Whatever the broker takes from TLS and does not want yet is there when it does."""
+    lengths = [index * 2711 % 40_000 for index in range(60)]
+    with agent_to(broker) as (_, front), AgentClient(front) as client:
+        requests = [b"POST /up/x HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % length + bytes(length)
+                    for length in lengths]
+        with in_thread(client.send, b"".join(requests)):
+            for length in lengths:
+                assert client.response().body == b"%d" % length
 
 
 # --- who gets the token --------------------------------------------------------------------------------------------------
@@ -207,6 +227,14 @@ def test_an_answer_that_ends_by_closing_is_whole_or_broken(broker):
             wire.cut()
             with pytest.raises(ConnectionResetError):
                 read_all(client.socket)
+
+
+def test_a_quiet_connection_ends_cleanly(tmp_path, upstream):
+    """Between requests: a client that keeps its connection must not take the broker's time limit for a break."""
+    with SecureBroker(tmp_path, rules=rules_of(upstream), options=["--idle-timeout", "1s"]) as broker:
+        with agent_to(broker) as (_, front), AgentClient(front) as client:
+            assert client.request("/up/x").status == 200
+            assert client.socket.recv(1) == b""
 
 
 @pytest.mark.parametrize("damage", ["one bit", "a byte more", "a piece twice", "a piece less"])
