@@ -138,7 +138,7 @@ RIG := $(if $(and $(RIG_MAIN),$(filter x86_64,$(ARCH))),$(GUEST)/rig/initramfs $
 .PHONY: all host guest programs kernel image tools rig packages unit system qemu test-qemu fuzz fuzz-targets test lint \
 	format run soak boots bench bench-boot clean help FORCE
 
-all: host guest tools rig
+all: host guest tools
 host: $(HOST_PROGRAMS)
 programs: $(GUEST_PROGRAMS)
 kernel: $(KERNEL)
@@ -158,6 +158,7 @@ help:
 	@echo 'make boots              $(BOOTS) boots in a row (BOOTS=)'
 	@echo 'make soak               mixed load on the broker for SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make bench PART=NAME    measurements, all without PART: boot relay vsock broker firewall scaling rewrite'
+	@echo 'make rig                what codev-sandbox run --wsl needs: a machine that behaves as WSL does'
 	@echo 'make host|programs|kernel|image|tools|packages|clean'
 	@echo 'V=1 shows commands, KERNEL_SRC=DIR takes another kernel source'
 
@@ -300,12 +301,12 @@ unit: $(if $(T),$(patsubst %,$(VARIANT)/unit/test_%,$(filter $(UNIT_TESTS),$(T))
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)unit
 system: host programs tools
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)system
-qemu: all $(DEBIAN_WANTED) $(if $(SAN),$(SAN_IMAGE))
+qemu: all rig $(DEBIAN_WANTED) $(if $(SAN),$(SAN_IMAGE))
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)qemu
 test-qemu: qemu
 fuzz: $(if $(T),$(patsubst %,$(B)/fuzz/fuzz_%,$(filter $(FUZZ_TARGETS),$(T))),$(FUZZ_PROGRAMS))
 	$(Q)$(TEST_RUN) fuzz
-test: all $(DEBIAN_TESTED) $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
+test: all rig $(DEBIAN_TESTED) $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 host sanitized-tests sanitized-guest
 	$(Q)$(MAKE) --no-print-directory ARCH=$(OTHER_ARCH) guest
 	$(Q)$(TEST_RUN) unit san-unit both-system fuzz tour qemu san-qemu-part

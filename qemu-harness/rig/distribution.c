@@ -26,6 +26,7 @@
 #include "qemu-harness/rig/rig.h"
 
 #define CONF_MAX 4096
+#define GROUPS "/sys/fs/cgroup/wsl-user"
 #define INTEROP RIG_WSL "/1_interop"
 
 struct wsl_conf {
@@ -228,6 +229,22 @@ static pid_t start(const char *name)
     return pid;
 }
 
+/* The newest WSL puts each distribution into a group of its own: then whoever enters it goes there too. */
+static void join_group(const char *name)
+{
+    char line[2048], path[256];
+    bool nested = io_read_file(AT_FDCWD, "/proc/cmdline", 0, line, sizeof(line)) > 0 &&
+                  strstr(line, "rig.cgroup=nested");
+    if (!nested)
+        return;
+    snprintf(path, sizeof(path), GROUPS "/distro-%s", name);
+    if ((mkdir(GROUPS, 0755) && errno != EEXIST) || (mkdir(path, 0755) && errno != EEXIST))
+        rig_die(path);
+    snprintf(path, sizeof(path), GROUPS "/distro-%s/cgroup.procs", name);
+    if (io_write_file(AT_FDCWD, path, 0, 0, "0"))
+        rig_die(path);
+}
+
 static pid_t ensure(const char *name)
 {
     CLEANUP_FD int lock = open(RIG_RUN "/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -243,6 +260,7 @@ void rig_enter(const char *distribution)
     static const char *const kinds[] = {"ipc", "uts", "pid", "mnt"};
     int namespaces[ARRAY_LENGTH(kinds)];
     char path[64];
+    join_group(distribution);
     pid_t pid = ensure(distribution);
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
         snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, kinds[i]);

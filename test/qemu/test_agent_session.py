@@ -16,7 +16,7 @@ import pytest
 from vm_rig import GUEST, TOP, Gateway, Sandbox, wait_for
 
 sys.path.insert(0, str(TOP / "test/world"))
-import world  # noqa: E402
+import npm_modules  # noqa: E402
 
 IMAGE = GUEST / "rootfs-debian.erofs"
 SCRIPT = TOP / "test/world/agent_session.mjs"
@@ -37,7 +37,7 @@ def prepare(folder):
     shutil.copy(SCRIPT, app)
     if os.geteuid() == 0:
         os.chown(app, 1000, 1000)
-    return app, world.modules(SDKS)
+    return app, npm_modules.modules(SDKS)
 
 
 def command():

@@ -19,7 +19,7 @@ class Place:
 def place():
     with contextlib.ExitStack() as stack:
         here = Place()
-        here.rig = stack.enter_context(Rig(network="mirrored"))
+        here.rig = stack.enter_context(Rig("--cgroup", "nested", network="mirrored"))
         here.rig.install_outsider()
         here.windows = stack.enter_context(Listener())
         here.windows_v6 = stack.enter_context(Listener(socket.AF_INET6))
@@ -36,6 +36,15 @@ def place():
 def test_the_relay_finds_the_broker(place):
     assert place.a.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
     assert place.gateway.stats()["requests"] >= 1
+
+
+def test_a_distribution_in_a_group_of_its_own(place):
+    """No controller is there to be had: that is told, and the sandbox runs, below the distribution's group."""
+    warnings = [event["text"] for event in place.a.events() if event["event"] == "warning"]
+    assert any("cgroup" in text or "limits" in text or "pids" in text for text in warnings), warnings
+    groups = place.rig.system("find /sys/fs/cgroup -type d -path '*/codev/*'").split()
+    assert groups and all(group.startswith("/sys/fs/cgroup/wsl-user/distro-codev/codev/") for group in groups)
+    assert ".." not in place.a.codev("cat /proc/self/cgroup") and "wsl-user" not in place.a.codev("cat /proc/self/cgroup")
 
 
 def test_windows_is_on_the_loopback(place):

@@ -89,6 +89,13 @@ static const struct {
     {{"run", "--port", "0"}, "needs --server-port"},
     {{"run", "--env", "A"}, "not NAME=VALUE"},
     {{"run", "--env", "=b"}, "not NAME=VALUE"},
+    {{"run", "--wsl-network", "nat"}, "needs --wsl"},
+    {{"run", "--wsl-rig", "/r"}, "needs --wsl"},
+    {{"run", "--wsl", "--wsl-network", "bridged"}, "not nat or mirrored"},
+    {{"run", "--wsl", "--wsl-rig=/r", "--wsl-network=nat"}, "running rig's own"},
+    {{"run", "--wsl", "--file-server", "9p"}, "not for --wsl"},
+    {{"run", "--wsl", "--kernel", "k"}, "not for --wsl"},
+    {{"run", "--wsl", "--arch", "aarch64"}, "x86_64 only"},
 };
 
 static void refuses(void **state)
