@@ -5,8 +5,6 @@ curl, Debian's python3-requests, node's fetch, and the SDKs `openai` and `@anthr
 cache folder from the lock file in clients/.
 """
 import contextlib
-import fcntl
-import hashlib
 import importlib.util
 import json
 import os
@@ -21,6 +19,9 @@ import pytest
 
 import agent_rig
 from broker_rig import PATIENCE, SECRET, TOP, Broker
+
+sys.path.insert(0, str(TOP / "test/world"))
+import npm_modules  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent / "clients"
 EVENTS = 8
@@ -39,25 +40,12 @@ def need(program):
 
 @pytest.fixture(scope="module")
 def modules():
-    """The folder with node_modules, filled once for each lock file."""
-    npm = need("npm")
-    inputs = [HERE / "package.json", HERE / "package-lock.json"]
-    name = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()[:16]
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "codev-sandbox" / "npm"
-    folder = cache / name
-    cache.mkdir(parents=True, exist_ok=True)
-    with open(cache / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "complete").exists():
-            folder.mkdir(exist_ok=True)
-            for path in inputs:
-                shutil.copy(path, folder)
-            result = subprocess.run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder,
-                                    capture_output=True, text=True, timeout=300)
-            if result.returncode != 0:
-                pytest.skip(f"npm cannot install the SDKs: {result.stderr.strip().splitlines()[-1:]}")
-            (folder / "complete").touch()
-    return folder
+    """The folder with node_modules."""
+    need("npm")
+    try:
+        return npm_modules.modules(HERE)
+    except subprocess.CalledProcessError as fault:
+        pytest.skip(f"npm cannot install the SDKs: {fault.stderr.decode(errors='replace').strip().splitlines()[-1:]}")
 
 
 def command_of(client, base, request):

@@ -20,9 +20,7 @@ The upstream of a rule NAME is always https://NAME.localhost:PORT. verdaccio com
 in registry/; clients/ holds package managers for the guest. Both are installed once into the cache folder.
 """
 import contextlib
-import fcntl
 import functools
-import hashlib
 import json
 import os
 import pathlib
@@ -38,35 +36,13 @@ import world_git
 import world_go
 import world_npm
 import world_python
+from npm_modules import modules
 
 HERE = pathlib.Path(__file__).resolve().parent
 PATIENCE = 30  # seconds: for what has to happen, never a verdict on speed
 COMPANIONS = {"npm": ["npm-files"], "pypi": ["pypi-files"], "crates": ["crates-files"], "goproxy": ["sumdb"],
               "github": ["github-lfs", "github-archive"], "debian": ["debian-security"]}
 NAMES = [*COMPANIONS, *sum(COMPANIONS.values(), [])]
-
-
-def cache_folder():
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "codev-sandbox"
-
-
-def modules(inputs):
-    """The folder whose node_modules npm has filled from the lock file in `inputs`, once for each lock file."""
-    inputs = [inputs / "package.json", inputs / "package-lock.json"]
-    name = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()[:16]
-    cache = cache_folder() / "npm"
-    cache.mkdir(parents=True, exist_ok=True)
-    folder = cache / name
-    with open(cache / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "complete").exists():
-            folder.mkdir(exist_ok=True)
-            for path in inputs:
-                shutil.copy(path, folder)
-            subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, check=True,
-                           capture_output=True, timeout=300)
-            (folder / "complete").touch()
-    return folder
 
 
 def need(program):

@@ -60,7 +60,7 @@ def wheel(name, version, needs, source):
 
 def sdist(name, version, needs, source):
     module = name.replace("-", "_")
-    project = f'[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    project = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
     files = {"PKG-INFO": metadata(name, version, needs), "pyproject.toml": project.encode(), "backend.py": BACKEND.encode(),
              f"{module}.py": source}
     out = io.BytesIO()
