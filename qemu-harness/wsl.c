@@ -120,7 +120,7 @@ static int name_on_rig(struct wsl *wsl, const struct mount_table *mounts, struct
         return failure_errno(why, (int)-length, "no rig: %s", path);
     if (json_parse(&facts, text, (size_t)length, tokens, FACTS_TOKENS_MAX, &where))
         return failure_set(why, EPROTO, "%s: %s", path, where.reason);
-    for (unsigned i = 0; i < mounts->count; i++) {
+    for (unsigned i = 0; mounts->entries && i < mounts->count; i++) {
         int result = find_on_drives(wsl->sources[i], &mounts->entries[i], &facts, why);
         if (result)
             return result;
