@@ -325,15 +325,26 @@ static size_t take_markup(struct rewrite_html *html, struct slice in, struct rew
     return at;
 }
 
+/* How many bytes there are up to the end of the value. */
+static size_t value_length(const struct rewrite_html *html, struct slice in)
+{
+    size_t length = 0;
+    if (html->quote != '\0') {
+        const char *end = memchr(in.bytes, html->quote, in.length);
+        return end != NULL ? (size_t)(end - in.bytes) : in.length;
+    }
+    while (length < in.length && !ends_value(html, in.bytes[length]))
+        length++;
+    return length;
+}
+
 /* Some bytes of a link. */
 static size_t take_link(struct rewrite *rewrite, struct slice in, struct rewrite_output *out)
 {
     struct rewrite_html *html = &rewrite->html;
-    size_t length = 0;
     if (in.length > REWRITE_LINK_GROWTH)
         in.length = REWRITE_LINK_GROWTH; /* with what is held, a step's room */
-    while (length < in.length && !ends_value(html, in.bytes[length]))
-        length++;
+    size_t length = value_length(html, in);
     if (!rewrite_hold(rewrite, in.bytes, length, out)) {
         html->state = REWRITE_HTML_VALUE;
         return length;

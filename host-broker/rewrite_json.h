@@ -62,7 +62,7 @@ bool rewrite_json_is_cargo(const struct rewrite *rewrite);
 /* For rewrite_json.c: rewrite_json_place.c. */
 
 /* Sets the patterns that agree with the next value's place: under `key`, or NULL for an item of an array. */
-void rewrite_json_find_place(struct rewrite_json *json, const char *key);
+void rewrite_json_find_place(struct rewrite_json *json, const struct slice *key);
 
 bool rewrite_json_place_is_link(const struct rewrite_json *json);
 bool rewrite_json_place_is_dl(const struct rewrite_json *json);

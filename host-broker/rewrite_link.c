@@ -13,6 +13,7 @@ struct clean_link {
     struct slice
         path_text; /* what is judged: up to the query. In `bytes`, or in the document itself */
     bool same;     /* the latter: it was clean as it stood */
+    bool simple;   /* its path is one that a target can hold */
     char bytes[CLEAN_MAX];
     uint16_t from[CLEAN_MAX + 1];
     struct url_text text;
@@ -38,17 +39,48 @@ static void add_byte(struct clean_link *clean, char byte, size_t at)
         clean->from[i] = (uint16_t)at;
 }
 
-/* Bytes that both notations write as they are, that stay as they are, and that do not end the path. */
-static const bool is_plain[256] = {
-    ['!' ... '"'] = true, ['$' ... '%'] = true, ['\'' ... '>'] = true,
-    ['@' ... '['] = true, [']' ... '~'] = true,
+/* What a byte is, as both notations write it. Plain: it stands for itself, stays as it is, and does not end
+ * the path. Simple: one that a target can hold wherever it stands, but for dots. */
+#define PLAIN 1u
+#define SIMPLE 2u
+static const uint8_t byte_classes[256] = {
+    ['!'] = PLAIN | SIMPLE,
+    ['"'] = PLAIN,
+    ['$'] = PLAIN,
+    ['%'] = PLAIN,
+    ['\'' ... '*'] = PLAIN,
+    ['+'] = PLAIN | SIMPLE,
+    [','] = PLAIN,
+    ['-' ... ':'] = PLAIN | SIMPLE,
+    [';' ... '>'] = PLAIN,
+    ['@' ... 'Z'] = PLAIN | SIMPLE,
+    ['['] = PLAIN,
+    [']' ... '^'] = PLAIN,
+    ['_'] = PLAIN | SIMPLE,
+    ['`'] = PLAIN,
+    ['a' ... 'z'] = PLAIN | SIMPLE,
+    ['{' ... '}'] = PLAIN,
+    ['~'] = PLAIN | SIMPLE,
 };
 
-static size_t plain_length(struct slice raw)
+/* How many plain bytes there are up to the query. *simple: all of them are, and no segment begins with a
+ * dot, so no path in them is one that a target cannot hold. */
+static size_t plain_length(struct slice raw, bool *simple)
 {
+    unsigned common = SIMPLE;
+    bool dots = false;
+    char before = '/';
     size_t at = 0;
-    while (at < raw.length && is_plain[(unsigned char)raw.bytes[at]])
-        at++;
+    for (; at < raw.length; at++) {
+        char byte = raw.bytes[at];
+        unsigned class = byte_classes[(unsigned char)byte];
+        if (class == 0)
+            break;
+        common &= class;
+        dots |= before == '/' && byte == '.';
+        before = byte;
+    }
+    *simple = common != 0 && !dots;
     return at;
 }
 
@@ -72,17 +104,20 @@ static void add_character(struct clean_link *clean, const char *bytes, size_t co
 static bool clean_link(struct clean_link *clean, struct slice raw,
                        const struct rewrite_notation *notation)
 {
-    size_t at = plain_length(raw), solid = 0; /* length without white space at the end */
+    size_t at = plain_length(raw, &clean->simple),
+           solid = 0; /* length without white space at the end */
     clean->first = 0;
     clean->path_text = (struct slice){raw.bytes, at};
     clean->same = at > 0 && (at == raw.length || ends_path(raw.bytes[at]));
     if (clean->same)
         return true;
+    clean->simple = false;
     clean->text = (struct url_text){.bytes = clean->bytes, .size = CLEAN_MAX};
     for (at = 0; at < raw.length;) {
-        char bytes[REWRITE_CHARACTER_MAX];
-        size_t count, taken;
-        taken = notation->read((struct slice){raw.bytes + at, raw.length - at}, bytes, &count);
+        char bytes[REWRITE_CHARACTER_MAX] = {raw.bytes[at]};
+        size_t count = 1, taken = 1;
+        if (byte_classes[(unsigned char)raw.bytes[at]] == 0)
+            taken = notation->read((struct slice){raw.bytes + at, raw.length - at}, bytes, &count);
         if (taken == 0)
             return false;
         if (ends_path(bytes[0]))
@@ -102,25 +137,6 @@ static size_t document_offset(const struct clean_link *clean, const char *byte)
     return clean->same ? offset : clean->from[offset];
 }
 
-/* What nearly all paths consist of, and no dot at the start of a segment: nothing that a target could not
- * hold. */
-static bool path_is_simple(struct slice path)
-{
-    static const bool simple[256] = {
-        ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true,
-        ['_'] = true,         ['.'] = true,         ['/'] = true,         ['+'] = true,
-        ['@'] = true,         ['~'] = true,         ['!'] = true,
-    };
-    char before = '/';
-    for (size_t i = 0; i < path.length; i++) {
-        char byte = path.bytes[i];
-        if (!simple[(unsigned char)byte] || (byte == '.' && before == '/'))
-            return false;
-        before = byte;
-    }
-    return true;
-}
-
 /* Relative links and other schemes stay. */
 static bool is_judged(const struct url_reference *reference)
 {
@@ -132,12 +148,10 @@ static bool is_judged(const struct url_reference *reference)
  * kept, or NULL when nothing is. */
 static const char *append_new(struct url_text *out, const struct url_reference *reference,
                               const struct location_context *context,
-                              const struct upstream_url *origin, bool origin_valid)
+                              const struct upstream_url *origin, bool origin_valid, bool path_valid)
 {
     const struct rule *rule = NULL;
     struct slice rest = reference->path;
-    bool path_valid =
-        path_is_simple(reference->path) || target_check_path(reference->path) == TARGET_FAULT_NONE;
     if (origin_valid && path_valid)
         rule = url_find_rule(context->rules, context->rule, origin, reference->path, &rest);
     url_text_append(out, slice_of(context->guest_url));
@@ -161,6 +175,7 @@ size_t rewrite_link(char *out, size_t size, struct slice raw,
     struct url_reference reference = url_reference_cut(clean.path_text);
     if (!is_judged(&reference))
         return 0;
+    bool path_valid = clean.simple || target_check_path(reference.path) == TARGET_FAULT_NONE;
     bool origin_valid = url_reference_origin(&found, &reference, context->origin);
     if (origin && origin_valid && reference.has_authority)
         *origin = found;
@@ -170,7 +185,7 @@ size_t rewrite_link(char *out, size_t size, struct slice raw,
         size = raw.length + REWRITE_LINK_GROWTH;
     struct url_text text = {.bytes = out, .size = size};
     url_text_append(&text, (struct slice){raw.bytes, clean.first});
-    const char *kept = append_new(&text, &reference, context, &found, origin_valid);
+    const char *kept = append_new(&text, &reference, context, &found, origin_valid, path_valid);
     if (notation->root_slash && reference.path.length == 0)
         url_text_append(&text, SLICE_LITERAL("/"));
     size_t tail = kept ? document_offset(&clean, kept) : raw.length;
