@@ -1,8 +1,8 @@
 /* The system-wide settings that git needs here.
  *
  * git refuses a repository that belongs to someone else ("dubious ownership"). A mounted folder's files may have
- * any owner that the host knows, and the user mounted it on purpose, so each mount is named as safe: itself, and
- * with a slash and a star (git 2.46) what lies below it.
+ * any owner that the host knows, and the user mounted it on purpose, so each mount is named as safe: itself, its
+ * repository (what serves a clone asks about that folder alone), and with a slash and a star (git 2.46) what lies below.
  */
 #include "init/gitconfig.h"
 
@@ -77,7 +77,7 @@ int gitconfig_directory_line(char *out, size_t size, const char *path, const cha
 
 int gitconfig_write(const struct boot_config *config, struct failure *why)
 {
-    static const char *const suffixes[] = {"", "/*"};
+    static const char *const suffixes[] = {"", "/.git", "/*"};
     char line[LINE_MAX_BYTES];
 
     if (config->mount_count == 0)

@@ -10,6 +10,8 @@
 #include "init/drop.h"
 #include "init/self_test.h"
 
+#define SELF_TEST_DATAGRAM "codev self-test"
+
 struct self_test_context {
     const struct boot_config *config;
     const struct drop_plan *plan;

@@ -89,7 +89,8 @@ int self_test_reach(const struct sockaddr_storage *address, socklen_t length, in
         return errno;
     if (connect(fd, (const struct sockaddr *)address, length) < 0 && errno != EINPROGRESS)
         return errno;
-    if (type == SOCK_DGRAM && send(fd, "codev", 5, MSG_NOSIGNAL) < 0)
+    if (type == SOCK_DGRAM &&
+        send(fd, SELF_TEST_DATAGRAM, sizeof(SELF_TEST_DATAGRAM) - 1, MSG_NOSIGNAL) < 0)
         return errno;
     if (poll(&ready, 1, REFUSAL_MS) <= 0)
         return 0;

@@ -79,6 +79,6 @@ int start_wsl_self_test(struct sandbox *sandbox, struct failure *why)
     message.kind = WSL_TOUCHED;
     result = wsl_link_ask(sandbox->outside_fd, &message, NULL, why);
     if (result == 0 && message.touched)
-        return failure_set(why, EPERM, "somebody came to the listeners outside the sandbox");
+        return failure_set(why, EPERM, "a datagram of the self-test came to a listener outside");
     return result;
 }

@@ -23,7 +23,7 @@ enum wsl_message_kind {
     WSL_MOUNT,      /* source, drvfs, readonly, uid, gid -> a detached mount as a descriptor */
     WSL_START,      /* relay, way_in -> way_in with its port, witnesses */
     WSL_UPDATE,     /* relay */
-    WSL_TOUCHED,    /* -> touched: whether anyone came to a witness; they are closed */
+    WSL_TOUCHED,    /* -> touched: whether one was reached after all; they are closed */
     WSL_ANSWER,     /* result, why */
     WSL_WARNING,    /* why: the outer agent ended and is started again */
     WSL_AGENT_LOST, /* why: it cannot be started again */

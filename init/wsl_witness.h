@@ -9,7 +9,7 @@
 int wsl_witness_open(struct wsl_witness witnesses[WSL_WITNESSES_MAX], uint32_t *count,
                      struct failure *why);
 
-/* Closes them. Whether anyone had come, or sent anything. */
+/* Closes them. Whether a datagram of the self-test's had come, although it was told that none was sent. */
 bool wsl_witness_close(void);
 
 #endif

@@ -292,6 +292,38 @@ def test_who_starts_it_leaves_no_mark(rig):
     assert sandbox.output_of().decode().split() == ["0022", "0", zero, zero, "755", "755", "1", "1"]
 
 
+def test_cgroups_lie_below_the_group_it_was_started_in(rig):
+    """Whatever that is called and wherever cgroup2 is mounted; nothing above it is written, and all of it goes away."""
+    base = next((path for path in (pathlib.Path("/sys/fs/cgroup/unified"), pathlib.Path("/sys/fs/cgroup"))
+                 if (path / "cgroup.procs").exists()), None)
+    if base is None:
+        pytest.skip("no cgroup2")
+    own = base / f"codev-test-{os.getpid()}" / "distro-1"
+    try:
+        own.mkdir(parents=True)
+    except OSError as error:
+        pytest.skip(f"cgroup2 is not ours to change: {error}")
+    try:
+        sandbox = rig.start(rig.config(argv=["sh", "-c", "grep ^0:: /proc/self/cgroup; ls /sys/fs/cgroup; "
+                                             "sleep 1000 & sleep 1000; true"], port=None, id="where"),
+                            prefix=["sh", "-c", f"echo $$ >{own}/cgroup.procs; exec \"$@\"", "sh"])
+        sandbox.until("ready")
+        groups = own / "codev" / "where"
+        assert {path.name for path in groups.iterdir() if path.is_dir()} == {"init", "server", "relay"}
+        assert (groups / "init" / "cgroup.procs").read_text().split() == [str(sandbox.inner())]
+        assert (groups / "relay" / "cgroup.procs").read_text().split() == [str(sandbox.inner_agent())]
+        eventually(lambda: len((groups / "server" / "cgroup.procs").read_text().split()) == 3, "the server's processes")
+        assert sandbox.shutdown() == ({"event": "exit", "signal": 15}, 0)
+        lines = sandbox.output_of().decode().split()
+        assert lines[0] == "0::/server" and {"init", "server", "relay"} < set(lines[1:])
+        assert [path for path in own.iterdir() if path.is_dir()] == []
+    finally:
+        sandbox.process.poll() is None and sandbox.shutdown()
+        eventually(lambda: not (own / "cgroup.procs").read_text(), "the group is empty")
+        own.rmdir()
+        own.parent.rmdir()
+
+
 # ---- mounts ----
 
 def test_folders_of_windows(rig):
