@@ -17,6 +17,7 @@ sys.path.insert(0, str(bench.TOP / "test" / "system"))
 
 IDLE = 400  # connections: below the agent's limit of 512
 BULK = 256 << 20
+BULKS = 4  # a GiB in all
 SMALL = "/x/100"
 MS = 500
 
@@ -43,18 +44,24 @@ SUBJECTS = {
 
 def measure_one(figures, name, endpoint, pid):
     """Every metric of one running subject, or (pid None) of the server alone."""
-    down = bench.requests(endpoint, f"/x/{BULK}", ms=MS)
+    def with_cpu(metric, per, scale, **how):
+        before = bench.cpu_seconds(pid) if pid else 0
+        values = bench.requests(endpoint, **how)
+        if pid:
+            figures.add(metric, name, (bench.cpu_seconds(pid) - before) / values[per] * scale)
+        return values
+
+    down = with_cpu("CPU per MB to the client", "bytes", 1e12, path=f"/x/{BULK}", count=BULKS)
     figures.add("bulk to the client", name, down["mb_s"])
-    figures.add("bulk from the client", name, bench.requests(endpoint, "/x/1", post=BULK, ms=MS)["mb_s"])
+    up = with_cpu("CPU per MB from the client", "bytes", 1e12, path="/x/1", post=BULK, count=BULKS)
+    figures.add("bulk from the client", name, up["mb_s"])
     alone = bench.requests(endpoint, SMALL, ms=MS)
     figures.add("latency p50", name, alone["p50_ns"] / 1e3)
     figures.add("latency p99", name, alone["p99_ns"] / 1e3)
-    before = bench.cpu_seconds(pid) if pid else 0
-    many = bench.requests(endpoint, SMALL, connections=16, ms=MS)
+    many = with_cpu("CPU per request", "ever", 1e6, path=SMALL, connections=16, ms=MS)
     figures.add("requests, keep-alive", name, many["rate"])
-    if pid:
-        figures.add("CPU per request", name, (bench.cpu_seconds(pid) - before) / many["ever"] * 1e6)
-    figures.add("new connections", name, bench.requests(endpoint, SMALL, connections=8, ms=MS, fresh=True)["rate"])
+    fresh = with_cpu("CPU per new connection", "ever", 1e6, path=SMALL, connections=8, ms=MS, fresh=True)
+    figures.add("new connections", name, fresh["rate"])
     if pid:
         empty = bench.memory_kib(pid)
         with bench.holding("idle", endpoint, "/x/1", IDLE):
@@ -80,8 +87,9 @@ def report(figures, rounds):
     print(f"\nrelay: TCP on loopback to a Unix socket, {rounds} interleaved rounds of {MS} ms each")
     reference = "haproxy tcp"
     for metric, unit, digits in (("bulk to the client", "MB/s", 0), ("bulk from the client", "MB/s", 0),
+                                 ("CPU per MB to the client", "us", 0), ("CPU per MB from the client", "us", 0),
                                  ("requests, keep-alive", "1/s, 16 connections", 0), ("CPU per request", "us", 2),
-                                 ("new connections", "1/s, 8 at once", 0), ("latency p50", "us, 1 connection", 1),
+                                 ("new connections", "1/s, 8 at once", 0), ("CPU per new connection", "us", 1), ("latency p50", "us, 1 connection", 1),
                                  ("latency p99", "us, 1 connection", 1), ("memory per idle connection", "KiB", 1)):
         figures.table(metric, unit, reference, digits)
     print()
