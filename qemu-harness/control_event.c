@@ -162,7 +162,10 @@ int control_next(struct control *control, struct control_event *event, struct fa
 {
     char *text;
     size_t length;
-    int result = line_buffer_take(&control->in, &text, &length);
+    int result;
+    do /* an empty line says nothing (it may stand behind one that was cut) */
+        result = line_buffer_take(&control->in, &text, &length);
+    while (result == 1 && length == 0);
     if (result == 0)
         return 0;
     if (result < 0)

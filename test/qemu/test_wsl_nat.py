@@ -183,6 +183,15 @@ def test_every_other_way_is_refused(place):
     assert place.rig.record() == before
 
 
+def test_the_attempts_are_real(place):
+    """The control: the outsider's root does each of them on the same kernel, in a mount namespace of its own to spoil."""
+    cannot = {"pivot-root", "module"}  # from an initramfs; without a module to load
+    here = [attempt for attempt in ATTEMPTS if "codev-agent" not in attempt and attempt not in cannot | {"others"}]
+    script = "\n".join(f"unshare -m /mnt/c/probe {attempt}; echo \"status $?\"" for attempt in here)
+    text = place.rig.outsider(script)[1]
+    assert text.count("status 1") == len(here), text
+
+
 # What the machine's own kernel does not have and this one has, and what concerns the caller alone.
 OF_THIS_KERNEL = {"modify_ldt"}
 
@@ -436,6 +445,39 @@ def test_killed_init_takes_everything_with_it(place):
     with start(place, "again", 4101, place.gateways[0]) as sandbox:
         sandbox.started()
         assert sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+
+
+def test_killed_first_process_takes_everything_with_it(place):
+    with start(place, "first", 4103, place.gateways[0]) as sandbox:
+        sandbox.started()
+        mine = sandbox.pids()
+        place.rig.system(f"kill -9 {sandbox.first}")
+        status, _ = sandbox.finish(30)
+        assert status == 125 and sandbox.event("failed"), sandbox.describe()
+        wait_for(lambda: not set(mine) & {pid for pid, *_ in place.rig.processes()}, "the end of every process of the sandbox", 10)
+
+
+def test_killed_host_takes_everything_with_it(place):
+    """The app dies: wsl.exe goes with it, the control channel ends, and so does the sandbox."""
+    with start(place, "host", 4104, place.gateways[0]) as sandbox:
+        sandbox.started()
+        mine = sandbox.pids()
+        sandbox.process.kill()
+        wait_for(lambda: not set(mine) & {pid for pid, *_ in place.rig.processes()}, "the end of every process of the sandbox", 20)
+
+
+def test_two_start_at_the_same_time(place):
+    """From one distribution; they get ports of their own."""
+    with contextlib.ExitStack() as stack:
+        both = [stack.enter_context(start(place, name, port, place.gateways[0])) for name, port in (("x", 4105), ("y", 4106))]
+        for sandbox in both:
+            sandbox.wait_event("ready")
+        for sandbox in both:
+            assert sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+        assert len({way_in_port(sandbox) for sandbox in both}) == 2 and len({broker_port(sandbox) for sandbox in both}) == 2
+        for sandbox in both:
+            sandbox.process.terminate()
+        assert [sandbox.finish(60)[0] for sandbox in both] == [143, 143]
 
 
 def test_without_a_login(place):

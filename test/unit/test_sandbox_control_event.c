@@ -57,6 +57,20 @@ static void hello(void)
     assert_int_equal(control.state, CONTROL_OPEN);
 }
 
+static void empty_lines_say_nothing(void **state)
+{
+    struct control_event event;
+    struct failure why;
+    (void)state;
+    assert_int_equal(
+        say("\n\n{\"event\":\"hello\",\"protocol\":1,\"version\":\"x\"}", &event, &why), 1);
+    assert_int_equal(event.kind, EVENT_HELLO);
+    assert_int_equal(say("\n{\"event\":\"failed\",\"stage\":\"s\",\"error\":\"e\"}", &event, &why),
+                     1);
+    assert_int_equal(event.kind, EVENT_FAILED);
+    assert_int_equal(control_next(&control, &event, &why), 0);
+}
+
 static void known_events(void **state)
 {
     struct control_event event;
@@ -88,7 +102,7 @@ static void known_events(void **state)
 static void broken_events(void **state)
 {
     static const char *const lines[] = {
-        "",
+        " ",
         "hello",
         "{\"event\":\"stage\"",
         "[]",
@@ -225,6 +239,7 @@ static void a_guest_that_does_not_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(empty_lines_say_nothing),
         TEST(known_events),
         TEST(broken_events),
         TEST(more_output_than_one_event_holds),
