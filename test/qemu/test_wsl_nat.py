@@ -3,18 +3,23 @@
 One boot serves every test: the fixture `place` starts the machine, the outsider with its servers, and two sandboxes with
 brokers, gateways and servers of their own. Tests that end a sandbox start one of their own."""
 import contextlib
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
 import socket
+import struct
+import subprocess
 import tarfile
+import termios
 import time
 
 import pytest
 
 from test_breakout import GROUPS, make_trap, rows
-from vm_rig import GUEST, TOP, Gateway, SpiedBroker, wait_for
+from vm_rig import GUEST, SANDBOX, TOP, Gateway, Sandbox, SpiedBroker, run, wait_for
 from wsl_rig import (GETENT, GLIBC, IMAGE_TAR, OWN, PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in, none_escapes,
                      outsider_has_its_network, outsider_servers, put_glibc, refusals, seconds_inside)
 
@@ -492,6 +497,49 @@ def test_without_a_login(place):
             client.connect(sandbox.wait_event("way_in")["path"])
             client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+# --- what a command has of its terminal, pipes and end: as in a machine ---------------------------------------------------
+
+def wsl_options(place, *options):
+    return ["--wsl", "--wsl-rig", place.rig.folder, *options]
+
+
+@pytest.mark.parametrize("command, status", [("exit 0", 0), ("exit 255", 255), ("kill -KILL $$", 137)])
+def test_the_exit_status_is_the_commands(place, command, status):
+    assert run(command, wsl_options(place), programs=False).status == status
+
+
+def test_every_byte_goes_through_the_pipes(place):
+    data = os.urandom(3 << 20)
+    with Sandbox("tee /dev/stderr", wsl_options(place), programs=False, stdin=subprocess.PIPE) as sandbox:
+        sandbox.process.stdin.write(data)
+        sandbox.process.stdin.close()
+        sandbox.process.stdin = None
+        assert sandbox.finish()[0] == 0 and bytes(sandbox.output) == data and data in bytes(sandbox.said)
+
+
+def test_a_terminal(place):
+    """With one the command gets one: size, echo, Ctrl-C."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 111, 0, 0))
+    words = [str(word) for word in (SANDBOX, "run", *wsl_options(place), "--", "sh", "-c",
+                                    "trap 'echo heard; exit 3' INT; stty size; echo ready; while :; do sleep 1; done")]
+    process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, start_new_session=True)
+    os.close(theirs)
+    seen = b""
+    try:
+        while b"ready" not in seen:
+            seen += os.read(ours, 4096)
+        os.write(ours, b"\x03")
+        with contextlib.suppress(OSError):
+            while data := os.read(ours, 4096):
+                seen += data
+        assert process.wait(30) == 3 and b"33 111" in seen and b"heard" in seen, seen
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
 
 
 # --- 1, the end -------------------------------------------------------------------------------------------------------------
