@@ -40,6 +40,34 @@ static bool is_version(struct slice segment)
                      memcmp(segment.bytes, latest.bytes, latest.length) == 0);
 }
 
+static bool ends_with(struct slice path, struct slice end)
+{
+    return path.length >= end.length &&
+           memcmp(path.bytes + path.length - end.length, end.bytes, end.length) == 0;
+}
+
+/* What no package is called, but a file may be. Clients of npm name their types in Accept anyway. */
+static bool is_file(struct slice segment)
+{
+    static const struct slice endings[] = {
+        SLICE_LITERAL(".txt"), SLICE_LITERAL(".html"), SLICE_LITERAL(".htm"),
+        SLICE_LITERAL(".xml"), SLICE_LITERAL(".json"), SLICE_LITERAL(".yaml"),
+        SLICE_LITERAL(".yml"), SLICE_LITERAL(".md"),   SLICE_LITERAL(".sh"),
+        SLICE_LITERAL(".css"), SLICE_LITERAL(".png"),  SLICE_LITERAL(".svg"),
+        SLICE_LITERAL(".pdf"), SLICE_LITERAL(".gz"),   SLICE_LITERAL(".tgz"),
+        SLICE_LITERAL(".bz2"), SLICE_LITERAL(".xz"),   SLICE_LITERAL(".zst"),
+        SLICE_LITERAL(".tar"), SLICE_LITERAL(".zip"),  SLICE_LITERAL(".whl"),
+        SLICE_LITERAL(".deb"), SLICE_LITERAL(".rpm"),  SLICE_LITERAL(".crate"),
+        SLICE_LITERAL(".jar"), SLICE_LITERAL(".exe"),  SLICE_LITERAL(".iso"),
+        SLICE_LITERAL(".img"), SLICE_LITERAL(".bin"),  SLICE_LITERAL(".pem"),
+        SLICE_LITERAL(".asc"), SLICE_LITERAL(".sig"),
+    };
+    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+        if (ends_with(segment, endings[i]))
+            return true;
+    return false;
+}
+
 /* /NAME, /@SCOPE%2fNAME or /@SCOPE/NAME under the rule, and a version or `latest` behind them. */
 static bool is_package(struct slice rest, struct slice path)
 {
@@ -52,6 +80,8 @@ static bool is_package(struct slice rest, struct slice path)
         encoded = encoded ||
                   slice_equal_nocase((struct slice){segment.bytes + i, 3}, SLICE_LITERAL("%2f"));
     if (segment.bytes[0] == '@' && !encoded && !next_segment(&rest, &segment))
+        return false;
+    if (is_file(segment))
         return false;
     return !next_segment(&rest, &segment) || (is_version(segment) && is_last(rest));
 }
@@ -69,12 +99,6 @@ static bool is_simple(struct slice rest, struct slice path)
             return true;
     }
     return false;
-}
-
-static bool ends_with(struct slice path, struct slice end)
-{
-    return path.length >= end.length &&
-           memcmp(path.bytes + path.length - end.length, end.bytes, end.length) == 0;
 }
 
 static bool is_cargo_config(struct slice rest, struct slice path)

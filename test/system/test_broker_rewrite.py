@@ -336,7 +336,7 @@ def test_a_part_of_a_document_is_given_whole(broker):
         def file(peer, head):
             peer.answer(b"x" * 5, status="206 Partial Content", fields=["Content-Type: application/x-iso", "Content-Range: bytes 0-4/9"])
         Answering.function = file
-        response = client.request("/up/disk.iso", fields=["Range: bytes=0-4"])
+        response = client.request("/up/disk", fields=["Range: bytes=0-4"])
         assert response.status == 206 and response.body == b"xxxxx" and response.fields["content-range"] == "bytes 0-4/9"
 
 
@@ -347,7 +347,7 @@ def test_other_answers_are_not_touched(broker):
                 ("/up/left-pad/-/left-pad-1.0.0.tgz", "application/json", "200 OK"), ("/up/left-pad", "text/plain", "200 OK"),
                 ("/up/left-pad", "application/json", "404 Not Found"), ("/up/packages/x.whl", "text/html", "200 OK"),
                 ("/up/packages/x.whl.metadata", "application/vnd.pypi.simple.v1+json", "200 OK"),
-                ("/up/dists/stable/InRelease", "application/json", "200 OK"),
+                ("/up/hello.txt", "application/json", "200 OK"), ("/up/dists/stable/InRelease", "application/json", "200 OK"),
                 ("/up/sumdb/sum.example/lookup/x@v1", "application/json", "200 OK")]:
             serve(DOCUMENT, content_type, fields=fields, status=status)
             response = client.request(target)
