@@ -185,6 +185,9 @@ void connection_join(struct relay *relay, struct connection *connection)
     secret_wipe(&preface, sizeof(preface));
     connection_enter(relay, connection, CONNECTION_JOINED, NEVER);
     connection->moved = relay->now;
+    if (connection->role == RELAY_TO_BROKER)
+        transfer_from(relay, connection,
+                      SIDE_CLIENT); /* what it said meanwhile goes with the preface */
     transfer_to(relay, connection, SIDE_CLIENT);
     transfer_to(relay, connection, SIDE_TARGET);
     settle(relay, connection);
