@@ -18,7 +18,8 @@ arch=$1 guest=$2 kind=${3:-erofs}
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/apt.sh"
 suite=bookworm
-epoch=${SOURCE_DATE_EPOCH:-1790000000}
+export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-1790000000}"
+epoch=$SOURCE_DATE_EPOCH
 uuid=c0de5a4d-b0c5-4b1e-9a6e-000000000002
 caches=${XDG_CACHE_HOME:-$HOME/.cache}/codev-sandbox
 cache=$caches/debian
@@ -141,6 +142,10 @@ work=$(mktemp -d "$cache/work-$arch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 
+if [ "$(id -u)" != 0 ] && ! command -v newuidmap >/dev/null; then
+    echo "error: the Debian image needs root, or newuidmap (package uidmap) and the user's ranges in /etc/subuid" >&2
+    exit 1
+fi
 if [ ! -d "$store" ]; then
     echo "  FETCH   Debian for $arch: $(echo "$packages" | wc -l) packages and what they need, 500 MB"
     fetch
