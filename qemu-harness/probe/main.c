@@ -9,7 +9,7 @@
 static const struct probe_verbs *const tables[] = {
     &network_verbs, &privilege_verbs, &others_verbs,   &kernel_verbs,   &process_verbs,
     &http_verbs,    &round_verbs,     &server_verbs,   &breakout_verbs, &lenient_verbs,
-    &file_verbs,    &tree_verbs,      &abstract_verbs, &deny_verbs,
+    &file_verbs,    &tree_verbs,      &abstract_verbs, &deny_verbs,     &spoil_verbs,
 };
 
 static int usage(FILE *out, int status)

@@ -42,7 +42,7 @@ struct probe_verbs {
 
 extern const struct probe_verbs network_verbs, privilege_verbs, others_verbs, kernel_verbs,
     process_verbs, http_verbs, round_verbs, server_verbs, breakout_verbs, lenient_verbs, file_verbs,
-    tree_verbs, abstract_verbs, deny_verbs;
+    tree_verbs, abstract_verbs, deny_verbs, spoil_verbs;
 
 /* "EPERM", or a number's text for one that has no name here. */
 const char *probe_errno_name(int error);

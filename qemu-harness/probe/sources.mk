@@ -23,4 +23,5 @@ PROBE_SRCS := \
     qemu-harness/probe/report.c \
     qemu-harness/probe/round.c \
     qemu-harness/probe/server.c \
+    qemu-harness/probe/spoil.c \
     qemu-harness/probe/traffic.c

@@ -172,7 +172,7 @@ def test_no_names(place):
 
 # --- 3: everything else that leads out -------------------------------------------------------------------------------------
 
-ATTEMPTS = ["vsock-socket", "vsock-device", "families", "packet", "raw", "raw6", "mptcp", "iouring", "ia32", "x32", "userns",
+ATTEMPTS = ["vsock-socket", "vsock-device", "families", "packet", "raw", "raw6", "ping", "mptcp", "iouring", "ia32", "x32", "userns",
             "userns-clone", "netns", "mountns", "setns", "mount", "remount", "umount", "fsopen", "open-tree", "pivot-root", "chroot",
             "mknod", "netfilter", "bpf", "setuid0", "module", "keyctl", "open /proc/1/root/etc/passwd", "open /proc/1/mem",
             "open /proc/1/ns/net", "ptrace 1", "ptrace codev-agent", "procmem codev-agent", "kill codev-agent", "others",

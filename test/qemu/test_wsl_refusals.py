@@ -87,6 +87,14 @@ def test_no_netlink(rig):
     assert assert_refused(rig, start(rig, "/probe", "deny", "netfilter"), "netlink", "nfnetlink", "netfilter")["stage"] == "firewall"
 
 
+@pytest.mark.parametrize("fault, words", [
+    ("first-rule", "the rule that accepts output over lo"), ("last-rule", "the rule that accepts input from lo"), ("killed", "Not a socket")])
+def test_a_fault_in_the_batch(rig, fault, words):
+    """The kernel refuses one rule, or netlink is gone in the middle: the batch is one, and nothing of it is in force."""
+    load(rig, "nf_tables")
+    assert assert_refused(rig, start(rig, "/probe", "spoil", fault), words)["stage"] == "firewall"
+
+
 @pytest.mark.parametrize("stage", ["hostname", "account", "mounts", "network", "firewall", "cgroups", "relay", "self-test", "server"])
 def test_every_stage_that_fails_ends_it(rig, stage):
     """But for the two that are over before the configuration that asks for it is there."""
