@@ -48,10 +48,12 @@ def test_a_distribution_in_a_group_of_its_own(place):
 
 
 def test_windows_is_on_the_loopback(place):
-    """What the rig is about: here a connection of the outsider to 127.0.0.1 is one to Windows."""
+    """What the rig is about: here a connection of the outsider to 127.0.0.1 is one to Windows, and the gateway is a router
+    that answers nothing."""
     before = len(place.windows.seen)
     status, text = place.rig.outsider(f"nc -w 5 127.0.0.1 {place.windows.port}; ip rule | head -1", "1000")
     assert text.splitlines()[0] == "WINDOWS" and "loopback0" in text and len(place.windows.seen) == before + 1
+    assert ": no answer" in place.rig.outsider(f"/mnt/c/probe connect 192.168.77.1 {place.windows.port}", "1000")[1]
 
 
 def test_the_way_in(place):

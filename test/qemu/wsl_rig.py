@@ -56,7 +56,7 @@ class Rig:
         shutil.copy(GUEST / "probe", self.c / "probe")
         self.process = subprocess.Popen(
             [PROGRAM, "start", self.folder, "--network", network, "--modules", modules, "--drive", f"C={self.c}",
-             "--drive", f"P={GUEST}:ro", "--mounts", "6", *map(str, options)],
+             "--drive", f"P={GUEST}:ro", "--mounts", "6", "--guest", GUEST, *map(str, options)],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def __enter__(self):
