@@ -127,10 +127,32 @@ class Impostor:
             sock.close()
 
 
-def impostor_context():
+def impostor_context(version=None, ciphers=None):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(other_authority().certificate, other_authority().key)
+    if ciphers:
+        context.set_ciphers(ciphers + ":@SECLEVEL=0")
+    if version:
+        context.minimum_version = context.maximum_version = version
     return context
+
+
+OTHER_TLS = [(ssl.TLSVersion.TLSv1_1, "ALL"), (ssl.TLSVersion.TLSv1_3, "ALL"),
+             (ssl.TLSVersion.TLSv1_2, "ECDHE-ECDSA-AES256-GCM-SHA384"), (ssl.TLSVersion.TLSv1_2, "ECDHE-ECDSA-AES128-SHA")]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_agent_offers_one_version_and_two_suites(broker):
+    with contextlib.ExitStack() as stack:
+        impostors = [stack.enter_context(Impostor(impostor_context(*other))) for other in OTHER_TLS]
+        fronts = [stack.enter_context(agent_to(broker, [impostor.endpoint]))[1] for impostor in impostors]
+        clients = [stack.enter_context(AgentClient(front)) for front in fronts]
+        for client in clients:
+            client.request("/up/x", read=False)
+        for client, impostor in zip(clients, impostors):
+            answer = client.response()
+            assert answer.status == 502 and "does not speak its TLS" in answer.json["error"]["message"]
+            assert impostor.accepted and not impostor.plain
 
 
 @pytest.mark.parametrize("kind", ["openssl with another key", "plain", "another broker"])
