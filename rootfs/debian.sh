@@ -72,10 +72,20 @@ $updates"
 # dpkg's options from rootfs/debian-exclude, one a line.
 exclusions() { sed 's/#.*//' "$here/debian-exclude" | awk 'NF == 2 { print "--dpkgopt=" $1 "=" $2 }'; }
 
-# $1: mode and target. mmdebstrap says by itself what it cannot do on this machine.
+# Namespaces of mounts and processes: what is mounted in the tree is never seen outside, and nothing outlives us. A
+# container may refuse them; mmdebstrap then finds by itself that it may not mount either, and does without.
+alone() {
+    if [ "$(id -u)" = 0 ] && unshare --mount --pid --fork --mount-proc true 2>/dev/null; then
+        unshare --mount --pid --fork --mount-proc --kill-child -- "$@"
+    else
+        "$@"
+    fi
+}
+
+# OPTIONS...: mode and format; the tree comes into $target.
 install_packages() {
     # shellcheck disable=SC2046,SC2086
-    (set -f; mmdebstrap "$@" --variant=essential --architectures="$debian_arch" \
+    (set -f; alone mmdebstrap "$@" --variant=essential --architectures="$debian_arch" \
         --include="$(echo $packages | tr ' ' ,)" --aptopt='APT::Sandbox::User "root"' \
         --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io \
         $(exclusions) --customize-hook="$here/debian-tree"' "$1"' \
@@ -137,9 +147,9 @@ keep_two() {
 mkdir -p "$cache"
 exec 9>"$cache/lock-$arch"
 flock 9
-rm -rf "$cache/work-$arch".* # of a build that was killed: the lock is ours
+rm -rf --one-file-system "$cache/work-$arch".* # of a build that was killed: the lock is ours
 work=$(mktemp -d "$cache/work-$arch.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+trap 'rm -rf --one-file-system "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 
 if [ "$(id -u)" != 0 ] && ! command -v newuidmap >/dev/null; then
