@@ -41,7 +41,7 @@ CONFINED = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 PR_SET_PDEATHSIG = 1
 NETWORKS = {
     "nat": [("eth0", "net=10.0.2.0/24,host=10.0.2.2")],
-    # there the gateway is the user's router, which is not Windows and answers nothing (restrict)
+    # nothing but Windows' loopback is Windows there: what arrives at eth0 is refused (restrict)
     "mirrored": [("eth0", "net=192.168.77.0/24,host=192.168.77.1,restrict=on"), ("loopback0", "net=169.254.73.0/24,host=169.254.73.249")],
 }
 

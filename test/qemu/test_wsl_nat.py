@@ -397,6 +397,17 @@ def test_who_takes_over_the_brokers_port_learns_nothing(place):
             assert b"CODEV" not in heard and b"secret-of-the-request" not in heard and b"GET" not in heard
 
 
+def test_the_gateway_changes(place):
+    """As after WSL has started anew: it is looked up at each connection. A dead one is a 502 that says so, the right one works."""
+    request = f"{PROGRAMS}/probe http GET /gateway/v1/models"
+    place.rig.system("ip route replace default via 10.0.2.77")
+    try:
+        assert place.a.codev(request).startswith(("HTTP/1.1 502 ", "HTTP/1.1 503 "))
+    finally:
+        place.rig.system("ip route replace default via 10.0.2.2")
+    assert place.a.codev(request).startswith("HTTP/1.1 200 ")
+
+
 # --- 7: the inside agent's descriptors -------------------------------------------------------------------------------------
 
 def image_with_agent(folder, agent):

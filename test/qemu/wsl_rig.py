@@ -258,7 +258,7 @@ def outsider_has_its_network(rig, windows):
 
 def escapes(rig, windows, windows_v6, broker_ports):
     """probe's words for every way out by network: [(verb and arguments, ...)]. `windows*`: live Listeners of the host."""
-    own, hosts = OWN[rig.network], ["10.0.2.2", "192.168.77.1", "169.254.73.249", "127.0.0.1"]
+    own, hosts = OWN[rig.network], ["10.0.2.2", "192.168.77.1", "169.254.73.249", "127.0.0.1", "192.168.77.77"]
     tcp = [(host, windows.port) for host in hosts] + [("fec0::2", windows_v6.port), ("::1", windows_v6.port)]
     tcp += [(host, port) for host in hosts[:3] for port in broker_ports]
     tcp += [(own, OUTSIDER_PORT), ("127.0.0.1", OUTSIDER_PORT), ("127.0.0.1", OUTSIDER_LOOPBACK_PORT), ("fec0::15", OUTSIDER_PORT),
