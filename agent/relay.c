@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/config_check.h"
+#include "agent/dial.h"
 #include "agent/tls.h"
 #include "common/cleanup.h"
 #include "common/io.h"
@@ -134,6 +135,19 @@ static void listener_event(struct relay *relay, unsigned index)
     }
 }
 
+/* Whoever is on the way to a target goes to where the new record says: an old broker, though it proved the old
+ * key, must not be told the new token. */
+static void redial(struct relay *relay)
+{
+    for (unsigned i = 0; i < SLOTS_MAX; i++) {
+        struct connection *connection = &relay->connections[i];
+        if (connection->state != CONNECTION_DIALLING && connection->state != CONNECTION_SECURING)
+            continue;
+        dial_begin(relay, connection);
+        connection_rearm(relay, connection);
+    }
+}
+
 /* 0, CONFIG_ENDED, or a negative errno. The pipe's other end is codev-init alone. */
 static int config_event(struct relay *relay, struct failure *why)
 {
@@ -152,7 +166,10 @@ static int config_event(struct relay *relay, struct failure *why)
     int result = config_replace(&relay->config, &relay->incoming, why);
     secret_wipe(&relay->incoming, sizeof(relay->incoming));
     memset(relay->preferred, 0, sizeof(relay->preferred));
-    return result < 0 ? failure_prefix(why, result, "new configuration") : 0;
+    if (result < 0)
+        return failure_prefix(why, result, "new configuration");
+    redial(relay);
+    return 0;
 }
 
 static int dispatch(struct relay *relay, const struct epoll_event *event, struct failure *why)
