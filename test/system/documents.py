@@ -30,10 +30,11 @@ def pick_host(rng):
 
 
 def prose(rng, length):
-    text = ""
-    while len(text) < length:
-        text += rng.choice(PROSE)
-    return text[:length]
+    pieces, total = [], 0
+    while total < length:
+        pieces.append(rng.choice(PROSE))
+        total += len(pieces[-1])
+    return "".join(pieces)[:length]
 
 
 # --- npm -------------------------------------------------------------------------------------------------------------
@@ -78,17 +79,20 @@ def npm(size, seed=0, full=True):
     document = {"_id": name, "_rev": "1-x", "name": name, "dist-tags": {"latest": "1.0.0"}, "versions": {}}
     each = len(json.dumps(npm_version(rng, name, "1.0.0", full)))
     count = max(1, size * 9 // 10 // each)
-    if count > 2000:  # a large one repeats itself, as large ones do
-        versions = [npm_version(rng, name, f"0.0.{i}", full) for i in range(500)]
-        document["versions"] = {f"1.{i}.0": versions[i % 500] for i in range(count)}
-    else:
+    large = count > 2000  # such a one repeats itself, as large ones do
+    if not large:
         document["versions"] = {f"1.{i}.0": npm_version(rng, name, f"1.{i}.0", full) for i in range(count)}
     if full:
         document.update({"time": {"created": "2020-01-01T00:00:00.000Z"}, "readme": prose(rng, size // 10),
                          "homepage": FILES + "/x", "repository": {"url": REGISTRY + "/x"}, "readmeFilename": "README.md"})
     else:
         document["modified"] = "2020-01-01T00:00:00.000Z"
-    return dump(document, rng)
+    if not large:
+        return dump(document, rng)
+    versions = [json.dumps(npm_version(rng, name, f"0.0.{i}", full), separators=(",", ":")) for i in range(500)]
+    members = ",".join(f'"1.{i}.0":{versions[i % 500]}' for i in range(count))
+    before, _, behind = json.dumps(document, separators=(",", ":")).partition('"versions":{}')
+    return f'{before}"versions":{{{members}}}{behind}'.encode()
 
 
 def npm_abbreviated(size, seed=0):
