@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from vm_rig import CANNOT_START, GUEST, Gateway, Look, Sandbox, read_all, run
+from vm_rig import CANNOT_START, Gateway, Look, Sandbox, read_all, run
 from wsl_rig import needs_rig
 
 SERVER = f"/workspace/programs/probe serve 4096 http & {Look.CODEV}"
