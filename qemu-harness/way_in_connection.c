@@ -240,6 +240,17 @@ static bool move(struct way_in_direction *direction, int from, int to, bool read
     return true;
 }
 
+/* For a client that has left: nobody misses what the server still says, but a server that has to say it before it
+ * reads on would never come to the client's last bytes. */
+static void discard(struct way_in_direction *direction, int from, bool readable)
+{
+    direction->start = direction->end = 0;
+    if (!readable || direction->ended)
+        return;
+    ssize_t length = read(from, direction->bytes, sizeof(direction->bytes));
+    direction->ended = length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 static void join(struct way_in_connection *connection, short client, short guest, int64_t now)
 {
     bool alive = true;
@@ -250,7 +261,9 @@ static void join(struct way_in_connection *connection, short client, short guest
         connection->in.ended = true;
         connection->in.start = connection->in.end;
     }
-    if (!connection->client_gone)
+    if (connection->client_gone)
+        discard(&connection->out, connection->guest, guest & (POLLIN | POLLHUP | POLLERR));
+    else
         alive = move(&connection->out, connection->guest, connection->client,
                      guest & (POLLIN | POLLHUP | POLLERR), now, &connection->last);
     bool guest_done = connection->out.ended && !pending(&connection->out);
