@@ -31,9 +31,8 @@ int wsl_open(struct wsl *wsl, const struct options *options, const struct run_fo
 {
     wsl->wanted = true;
     wsl->own = !options->wsl_rig;
-    int result = program_find(wsl->program, NULL, "codev-rig", "codev-rig", why);
-    if (result)
-        return result;
+    if (program_find(wsl->program, NULL, "codev-rig", "codev-rig", why))
+        return failure_set(why, ENOENT, "no codev-rig beside this program or in PATH (make rig)");
     const char *image = options->image;
     if (image ? snprintf(wsl->image_path, PATH_MAX, "%s", image) >= PATH_MAX
               : program_beside(wsl->image_path, IMAGE))
