@@ -122,7 +122,8 @@ def run(project, rounds=3):
         folder = pathlib.Path(name)
         authority = Authority(folder)
         path = folder / "front.sock"
-        with bench.serving("tcp:127.0.0.1:0", "--tls", authority.certificate, authority.key, "--event-rate", EVENT_RATE) as port:
+        with bench.serving("tcp:127.0.0.1:0", "--tls", authority.certificate, authority.key, "--event-rate", EVENT_RATE,
+                           "--connections", STREAMS) as port:
             for _ in range(rounds):
                 for kind, start in SUBJECTS.items():
                     with start(folder, path, port, authority.ca, SECRET) as (pid, token):

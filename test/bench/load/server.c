@@ -57,7 +57,7 @@ static uint32_t *streams; /* indices of those in SERVER_STREAMING */
 static size_t stream_count, stream_next;
 static uint64_t events_sent, events_dropped;
 static int64_t events_since;
-static unsigned event_rate;
+static unsigned event_rate, streams_wanted;
 
 static void watch(int operation, int fd, uint32_t events, uint32_t index)
 {
@@ -161,11 +161,9 @@ static void begin_stream(struct server_connection *connection)
     if (channel_write(&connection->channel, head, sizeof(head) - 1) != sizeof(head) - 1)
         load_die("begin a stream");
     connection->state = SERVER_STREAMING;
-    if (stream_count == 0) {
-        events_since = io_monotonic_ns();
-        events_sent = 0;
-    }
     streams[stream_count++] = (uint32_t)(connection - connections);
+    events_since = io_monotonic_ns();
+    events_sent = 0;
 }
 
 /* The value of Content-Length, which every request that has a body has; 0 without. */
@@ -272,12 +270,13 @@ static void serve_one(struct server_connection *connection)
     arm(connection, EPOLLIN | EPOLLOUT);
 }
 
-/* As many events as the rate demands since the first stream began, one stream after the other. */
+/* As many events as the rate demands since the last stream began, one stream after the other. Before all streams that
+ * are wanted are there nothing is sent: nobody would read it. */
 static void send_events(void)
 {
     uint64_t expirations;
     (void)!read(timer, &expirations, sizeof(expirations));
-    if (stream_count == 0)
+    if (stream_count == 0 || stream_count < streams_wanted)
         return;
     int64_t now = io_monotonic_ns();
     uint64_t due = (uint64_t)(now - events_since) * event_rate / 1000000000u;
@@ -315,6 +314,7 @@ static void prepare(struct load_options *options)
     watch(EPOLL_CTL_ADD, timer, EPOLLIN, TIMER_INDEX);
     watch(EPOLL_CTL_ADD, STDIN_FILENO, EPOLLIN, INPUT_INDEX);
     event_rate = options->event_rate;
+    streams_wanted = options->connections;
     struct itimerspec every = {{0, EVENT_TICK_NS}, {0, EVENT_TICK_NS}};
     if (event_rate > 0 && timerfd_settime(timer, 0, &every, NULL) < 0)
         load_die("start the timer");
