@@ -22,7 +22,7 @@ PIECE = 32 * 1024
 PORT = 1024
 SECRET = "ab" * 32
 MACHINES = {
-    "x86_64": ("vmlinux", "q35,vmport=off,smbus=off,sata=off,usb=off,graphics=off,hpet=off", "ttyS0"),
+    "x86_64": ("vmlinux", "q35,vmport=off,smbus=off,sata=off,usb=off,graphics=off,hpet=off", "ttyS0 no_timer_check"),
     "aarch64": ("Image", "virt,gic-version=max,usb=off", "ttyAMA0"),
 }
 

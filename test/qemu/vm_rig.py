@@ -290,7 +290,7 @@ WAIT = f"while ! [ -f {LOOK}/loop ]; do usleep 20000; done"
 
 
 def kernel_command_line(extra):
-    console = "ttyAMA0" if ARCH == "aarch64" else "ttyS0"
+    console = "ttyAMA0" if ARCH == "aarch64" else "ttyS0 no_timer_check"
     return f"console={console} quiet panic=-1 root=/dev/vda rootfstype=erofs ro codev.control=vsock:1024 {extra}"
 
 
