@@ -26,7 +26,8 @@ SETTINGS = BUILD / ("san/test" if SANITIZED else "test") / "tool_settings"
 PARTS = f"parts: {world_npm.COUNT}"
 CASES = {"npm_install": PARTS, "npm_ci": PARTS, "npm_ci_private": "added 1 package", "pnpm": PARTS, "yarn_classic": PARTS,
          "yarn_berry": PARTS, "git": "[new branch]      HEAD -> from-inside", "archive": "app-1/README"}
-MISSING = {"npm_install": "npm-files", "pnpm": "npm-files", "yarn_berry": "npm-files", "archive": "github-archive"}
+MISSING = {"npm_install": "npm-files", "pnpm": "npm-files", "yarn_classic": "npm-files", "yarn_berry": "npm-files",
+           "archive": "github-archive"}
 SECONDS = 300
 
 
@@ -52,7 +53,8 @@ class Outcome:
         settings, _, gitconfig = printed.partition("\n\n")
         (home / "system-gitconfig").write_text(f"[safe]\n\tdirectory = *\n{gitconfig}")
         environment = dict(line.split("=", 1) for line in settings.splitlines())
-        environment |= {"GIT_CONFIG_SYSTEM": str(home / "system-gitconfig"), "BASE": f"http://127.0.0.1:{port}"}
+        environment |= {"GIT_CONFIG_SYSTEM": str(home / "system-gitconfig"), "BASE": f"http://127.0.0.1:{port}",
+                        "YARN_CACHE_FOLDER": str(home / "yarn")}  # yarn 1 leaves root's in /usr/local
         options = ["--ca-file", str(outside.authority.ca), "--guest-url", environment["BASE"], "--proxy", "none"]
         with Broker(folder, rules=rules, ca=False, options=options) as broker, PortRelay(broker, listener):
             done = subprocess.run(["sh", inside / "inside.sh", inside, *cases], env=environment, capture_output=True, text=True,
