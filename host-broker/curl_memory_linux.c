@@ -24,8 +24,8 @@
 #define PAGE 4096 /* where the kernel's are larger, madvise refuses and zeros are written */
 #define LARGE (8 * PAGE)
 /* For malloc(3): libcurl's buffers, of which an idle stream uses little. */
-#define ON_PAGES_OF_ITS_OWN (24 * 1024)
-#define KEPT_MAX 32
+#define ON_PAGES_OF_ITS_OWN (16 * 1024)
+#define KEPT_MAX 64
 #define KEPT_SIZE_MAX (64 * 1024)
 
 struct block {
