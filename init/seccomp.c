@@ -171,6 +171,8 @@ static const struct refused_call refused_calls[] = {
     /* the processor's ports */
     {SYS_iopl, EPERM},
     {SYS_ioperm, EPERM},
+    /* segments of its own: a door to the kernel where it has the call, as WSL's has */
+    {SYS_modify_ldt, ENOSYS},
 #endif
     /* the clock is the host's to set */
     {SYS_settimeofday, EPERM},

@@ -141,6 +141,9 @@ static const struct {
     {SYS_init_module, EPERM, false},
     {SYS_finit_module, EPERM, false},
     {SYS_delete_module, EPERM, false},
+#ifdef __x86_64__
+    {SYS_modify_ldt, ENOSYS, false},
+#endif
     {SYS_swapon, EPERM, false},
     {SYS_swapoff, EPERM, false},
     {SYS_reboot, EPERM, false},
