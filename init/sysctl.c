@@ -27,14 +27,17 @@ static const struct {
     {"/proc/sys/kernel/kexec_load_disabled", "1"},
     {"/proc/sys/kernel/modules_disabled", "1"},
     {"/proc/sys/kernel/sysrq", "0"},
+    /* who provokes faults of the kernel to learn from them ends the machine */
+    {"/proc/sys/kernel/oops_limit", "100"},
+    {"/proc/sys/kernel/warn_limit", "100"},
     /* no program of root's is started for a crash: with `|` the account would choose when and with what input */
     {"/proc/sys/kernel/core_pattern", "core"},
     {"/proc/sys/fs/suid_dumpable", "0"},
     /* races with links in /tmp, also between the account's own programs */
     {"/proc/sys/fs/protected_hardlinks", "1"},
     {"/proc/sys/fs/protected_symlinks", "1"},
-    {"/proc/sys/fs/protected_fifos", "1"},
-    {"/proc/sys/fs/protected_regular", "1"},
+    {"/proc/sys/fs/protected_fifos", "2"},
+    {"/proc/sys/fs/protected_regular", "2"},
 };
 
 void sysctl_apply(void)

@@ -210,7 +210,7 @@ static long watch_opens(const struct breakout_vector *vector)
 
 static const struct breakout_vector calls[] = {
     {.name = "clone3", .path = "clone3"},
-    {.name = "io_uring", .path = "iouring"},
+    {.name = "io_uring", .path = "iouring", .cannot = "this kernel has none"},
     {.name = "bpf", .path = "bpf", .cannot = "this kernel has no bpf()"},
     {.name = "perf_event_open", .path = "perf"},
     {.name = "kexec_load", .path = "kexec", .cannot = NO_KEXEC},

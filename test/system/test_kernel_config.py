@@ -1,7 +1,9 @@
-"""kconfig/check.sh finds what Kconfig drops or adds without a word."""
+"""kconfig/check.sh finds what Kconfig drops or adds without a word; kconfig/hardening answers what is recommended and not so."""
 
+import collections
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -63,3 +65,50 @@ def test_the_kernel_that_was_built(arch):
     if not config.exists():
         pytest.skip(f"no kernel for {arch} in {BUILD}")
     subprocess.run([TOP / "kconfig" / "check.sh", arch, config], check=True)
+
+
+# --- kconfig/hardening -----------------------------------------------------------------------------------------------
+
+Advice = collections.namedtuple("Advice", "names wanted arches answer")
+
+
+def hardening():
+    for number, line in enumerate((TOP / "kconfig" / "hardening").read_text().splitlines(), 1):
+        if not line or line.startswith(("#", "sysctl ")):
+            continue
+        found = re.fullmatch(r"([A-Z0-9_|!]+) (\S+)(?: (x86_64|aarch64))?(?: -- (\S.*))?", line)
+        assert found, f"kconfig/hardening:{number}: {line}"
+        names, wanted, arch, answer = found.groups()
+        yield Advice(names.split("|"), wanted, (arch,) if arch else ARCHES, answer)
+
+
+def read_config(path):
+    return dict(re.findall(r"^CONFIG_(\w+)=(.*)$", path.read_text(), re.MULTILINE))
+
+
+def followed(advice, config):
+    return any(config.get(name[1:], "n") == "n" if name.startswith("!") else config.get(name, "n") == advice.wanted
+               for name in advice.names)
+
+
+def test_every_complaint_about_hardening_is_answered():
+    """By the recommendations of kernel-hardening-checker, for each kernel that was built."""
+    configs = {arch: read_config(BUILD / "guest" / arch / "kernel.config") for arch in ARCHES
+               if (BUILD / "guest" / arch / "kernel.config").exists()}
+    assert configs, f"no kernel in {BUILD}"
+    advices = list(hardening())
+    assert len(advices) > 200
+    unanswered, needless = [], []
+    for advice in advices:
+        bad = [arch for arch in advice.arches if arch in configs and not followed(advice, configs[arch])]
+        if bad and not advice.answer:
+            unanswered.append(f"{'|'.join(advice.names)} {advice.wanted} ({', '.join(bad)})")
+        if advice.answer and not bad and set(advice.arches) <= set(configs):
+            needless.append("|".join(advice.names))
+    assert not unanswered, "follow the advice in kconfig/*.config, or say in kconfig/hardening why not"
+    assert not needless, "these are followed: their answers in kconfig/hardening go"
+
+
+def test_a_complaint_is_found():
+    """A kernel with nothing of it is complained about in every row that wants something on."""
+    assert all(not followed(advice, {}) for advice in hardening() if advice.wanted != "n" and "!" not in str(advice.names))
