@@ -12,7 +12,7 @@ static void overflow(void)
     char bytes[8];
     volatile unsigned length = sizeof(bytes) + 1;
     memset(bytes, 0, length);
-    number = bytes[0];
+    number = (unsigned char)bytes[0];
 }
 
 static void undefined(void)

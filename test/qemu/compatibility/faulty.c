@@ -5,11 +5,12 @@
 
 int main(int argc, char **argv)
 {
-    char *volatile block = malloc(8);
+    volatile size_t size = 8; /* so that no compiler or analyzer knows */
+    char *volatile block = malloc(size);
     const char *fault = argc > 1 ? argv[1] : "none";
 
     if (strcmp(fault, "heap") == 0)
-        block[8] = 'x';
+        block[size] = 'x';
     if (strcmp(fault, "shift") == 0)
         printf("%d\n", 1 << (argc + 62));
     if (strcmp(fault, "leak") != 0)
