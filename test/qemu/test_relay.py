@@ -97,8 +97,13 @@ def test_clients_that_leave_are_cancelled(scene):
     """100 streams abandoned in the middle: the gateway notices each, and nothing is left."""
     before, cancelled = both_counts(scene), scene.gateway.stats()["streams_cancelled"]
     script = f"""
-        n=0; while [ $n -lt 100 ]; do {PROBE} http GET '/gateway/v1/messages?events=10000' >/dev/null 2>&1 & n=$((n + 1)); done
-        usleep 5000000; killall -9 probe; wait 2>/dev/null; echo killed"""
+        streams=$(mktemp -d); n=0
+        while [ $n -lt 100 ]; do
+            {PROBE} http GET '/gateway/v1/messages?events=10000' 2>/dev/null | {{ head -c 200 >$streams/$n; exec sleep 600; }} &
+            n=$((n + 1))
+        done
+        while [ $(find $streams -type f -size +0 | wc -l) -lt 100 ]; do usleep 100000; done
+        killall -9 probe sleep; wait 2>/dev/null; rm -r $streams; echo killed"""
     assert "killed" in scene.look.codev(script)
     wait_for(lambda: scene.gateway.stats()["streams_cancelled"] >= cancelled + 100, "100 cancelled streams")
     counts_return(scene, before, 200)
