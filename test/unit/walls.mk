@@ -13,7 +13,7 @@ $(DROP_DRIVER): $(patsubst %.c,$(HOST_OBJ)/%.o,test/system/drop_driver.c init/dr
 		init/empty_root.c init/mount_api.c init/seccomp.c init/cgroups.c $(COMMON_SRCS))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(HOST_CC) $(HOST_CFLAGS) $(HOST_LDFLAGS) -o $@ $^
+	$(Q)$(HOST_CC) $(HOST_CFLAGS) $(HOST_LDFLAGS) -o $@ $^ $(HOST_STATIC)
 
 # Prints what init would set for tools, for test/system/test_tools_host.py.
 TOOL_SETTINGS := $(VARIANT)/test/tool_settings
