@@ -1,6 +1,7 @@
 /* See wsl.h. */
 #include "qemu-harness/wsl.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -22,9 +23,22 @@
 #define MODULES "nf_tables,nft_reject_inet" /* as WSL's kernel has them */
 #define FACTS_MAX (64 * 1024)
 #define FACTS_TOKENS_MAX 256
-#define ARGUMENTS_MAX (16 + 2 * OPTION_REPEAT_MAX)
+#define EROFS_SUPERBLOCK 1024 /* fs/erofs/erofs_fs.h: where it begins, with the number */
+#define EROFS_MAGIC 0xE0F5E1E2u
+#define ARGUMENTS_MAX (24 + 2 * OPTION_REPEAT_MAX)
 
 static const char own_letters[] = "DEFGHIJKLMNOPQRSTUVWXYZ";
+
+static int look_at_image(struct wsl *wsl, struct failure *why)
+{
+    uint32_t magic;
+    CLEANUP_FD int fd = open(wsl->image_path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return failure_errno(why, errno, "image %s", wsl->image_path);
+    wsl->image_is_disk = pread(fd, &magic, sizeof(magic), EROFS_SUPERBLOCK) == sizeof(magic) &&
+                         le32toh(magic) == EROFS_MAGIC;
+    return 0;
+}
 
 int wsl_open(struct wsl *wsl, const struct options *options, const struct run_folder *folder,
              struct failure *why)
@@ -37,12 +51,10 @@ int wsl_open(struct wsl *wsl, const struct options *options, const struct run_fo
     if (image ? snprintf(wsl->image_path, PATH_MAX, "%s", image) >= PATH_MAX
               : program_beside(wsl->image_path, IMAGE))
         return failure_set(why, ENAMETOOLONG, "image: path too long");
-    if (access(wsl->image_path, R_OK))
-        return failure_errno(why, errno, "image %s", wsl->image_path);
     if (snprintf(wsl->folder, PATH_MAX, "%s", wsl->own ? folder->path : options->wsl_rig) >=
         PATH_MAX)
         return failure_set(why, ENAMETOOLONG, "--wsl-rig: path too long");
-    return 0;
+    return look_at_image(wsl, why);
 }
 
 void wsl_close(struct wsl *wsl)
@@ -142,10 +154,16 @@ int wsl_name_mounts(struct wsl *wsl, const struct mount_table *mounts, struct fa
     return 0;
 }
 
+static const char *distribution_name(const struct options *options)
+{
+    return options->wsl_distribution ? options->wsl_distribution : DISTRIBUTION_DEFAULT;
+}
+
 struct rig_arguments {
     const char *argv[ARGUMENTS_MAX];
     unsigned count;
     char drives[OPTION_REPEAT_MAX][32];
+    char disk[PATH_MAX + NAME_MAX];
     int keep[OPTION_REPEAT_MAX];
 };
 
@@ -173,6 +191,12 @@ static int start_rig(const struct wsl *wsl, const struct options *options,
         arguments.keep[i] = mounts->entries[i].fd;
         add_words(&arguments, (const char *const[]){"--drive", arguments.drives[i], NULL});
     }
+    if (wsl->image_is_disk) {
+        if (snprintf(arguments.disk, sizeof(arguments.disk), "%s=%s", distribution_name(options),
+                     wsl->image_path) >= (int)sizeof(arguments.disk))
+            return failure_set(why, ENAMETOOLONG, "--wsl-distribution: too long");
+        add_words(&arguments, (const char *const[]){"--disk", arguments.disk, NULL});
+    }
     struct spawn spawn = {.argv = arguments.argv,
                           .stdin_fd = -1,
                           .stdout_fd = diagnostics,
@@ -192,7 +216,7 @@ static int start_init(const struct wsl *wsl, const struct options *options, int 
         return failure_errno(why, errno, "socket pair");
     CLEANUP_FD int ours = pair[0];
     CLEANUP_FD int theirs = pair[1];
-    const char *name = options->wsl_distribution ? options->wsl_distribution : DISTRIBUTION_DEFAULT;
+    const char *name = distribution_name(options);
     const char *const argv[] = {wsl->program, "wsl",   wsl->folder, "--import", wsl->image_path,
                                 "-d",         name,    "-u",        "root",     "--exec",
                                 INIT,         "--wsl", NULL};

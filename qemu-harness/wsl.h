@@ -11,6 +11,7 @@
  *     its life         begins and ends with the sandbox       somebody else's
  *     mounts           each a Windows drive, D: onwards       must lie on one of its drives
  *     read-only        the drive is (QEMU)                    must lie on a drive that is
+ *     an erofs image   is a disk instead of an import         must be a disk already
  */
 #ifndef QEMU_HARNESS_WSL_H
 #define QEMU_HARNESS_WSL_H
@@ -31,6 +32,7 @@ struct wsl {
     bool own;               /* the rig is ours */
     char program[PATH_MAX]; /* codev-rig */
     char image_path[PATH_MAX];
+    bool image_is_disk;        /* it is an erofs image, not an archive */
     char folder[PATH_MAX];     /* of the rig */
     char (*sources)[PATH_MAX]; /* of each mount, C:\..., on the heap */
 };

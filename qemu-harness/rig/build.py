@@ -26,7 +26,7 @@ BASE = ["virtio_pci", "virtio_net", "virtio_console", "9p", "9pnet_virtio", "ove
 # libcrc32c asks the kernel's crypto for it by name only.
 UNNAMED = {"libcrc32c": ["crc32c_generic"]}
 CHOSEN = ["nf_tables", "nft_reject_inet", "nft_ct", "nft_socket", "nft_compat", "nft_log", "nft_limit", "nft_nat",
-          "nft_masq", "iptable_filter", "iptable_nat", "ip6table_filter", "xt_conntrack", "xt_LOG"]
+          "nft_masq", "virtio_blk", "erofs", "iptable_filter", "iptable_nat", "ip6table_filter", "xt_conntrack", "xt_LOG"]
 APPLETS = ["ash", "awk", "basename", "cat", "chmod", "chown", "chroot", "cp", "cut", "dd", "dmesg", "echo", "env", "false", "find", "grep", "head",
            "hostname", "id", "insmod", "ip", "kill", "ln", "ls", "lsmod", "mkdir", "mknod", "mount", "mv", "nc", "nsenter",
            "ping", "printf", "ps", "pidof", "readlink", "rm", "rmmod", "sed", "seq", "sh", "sleep", "sort", "stat", "sync",

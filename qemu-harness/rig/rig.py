@@ -7,6 +7,8 @@
         --cgroup flat|nested                  where distributions lie in the cgroup tree (flat)
         --drive LETTER=PATH[:ro]              a Windows drive; a path fd:N is a folder that we have inherited
         --mounts N                            so often a drive can be mounted at a time (C: 4, others: 1)
+        --disk NAME=FILE                      a distribution that is there from the start: FILE, an erofs image, which is
+                                              only read, and what it writes in memory. For one too large to be imported
         --ids UID:GID                         who QEMU is, when root starts it (1000:1000)
         --memory MIB                          (1024)
     codev-rig wsl FOLDER [--import TAR] -d NAME -u USER --exec ARGV...
@@ -23,6 +25,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import select
 import signal
 import socket
@@ -39,6 +42,8 @@ PATIENCE = 60
 MACHINE = "q35,vmport=off,smbus=off,sata=off,usb=off,graphics=off,hpet=off"
 CONFINED = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 PR_SET_PDEATHSIG = 1
+EROFS_SUPERBLOCK, EROFS_MAGIC = 1024, bytes.fromhex("e2e1f5e0")  # fs/erofs/erofs_fs.h, little-endian
+DISK_MODULES = ["virtio_blk", "erofs"]
 NETWORKS = {
     "nat": [("eth0", "net=10.0.2.0/24,host=10.0.2.2")],
     # nothing but Windows' loopback is Windows there: what arrives at eth0 is refused (restrict)
@@ -72,6 +77,27 @@ class Drive:
             yield from ("-device", f"virtio-9p-pci,fsdev={self.letter},mount_tag={self.letter}{number}")
 
 
+class Disk:
+    def __init__(self, text):
+        self.name, equals, path = text.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,19}", self.name):  # a virtio disk's serial: 20 bytes
+            raise RigError(f"--disk {text}: not NAME=FILE with a name of at most 20 letters and digits")
+        if not is_erofs(path):
+            raise RigError(f"--disk {text}: not an erofs image")
+        self.fd = os.open(path, os.O_RDONLY)
+        os.set_inheritable(self.fd, True)
+
+    def arguments(self):
+        yield from ("-drive", f"if=none,id=disk-{self.name},format=raw,readonly=on,file=/proc/self/fd/{self.fd}",
+                    "-device", f"virtio-blk-pci,drive=disk-{self.name},serial={self.name}")
+
+
+def is_erofs(path):
+    with open(path, "rb") as file:
+        file.seek(EROFS_SUPERBLOCK)
+        return file.read(len(EROFS_MAGIC)) == EROFS_MAGIC
+
+
 def inherited(path, ids, listen=False):
     """The number of a new file or listening socket at `path` that QEMU inherits: root's folder stays closed to it."""
     if listen:
@@ -93,12 +119,14 @@ def guest_folder(options):
     return pathlib.Path(os.path.realpath(__file__)).parent.parent / "guest" / "x86_64"
 
 
-def qemu_arguments(options, folder, drives):
+def qemu_arguments(options, folder, drives, disks):
     guest = guest_folder(options) / "rig"
     ids = tuple(map(int, options.ids.split(":")))
     listed = ",".join(f"{drive.letter}:{drive.channels}" for drive in drives)
+    modules = ",".join([*filter(None, [options.modules]), *(DISK_MODULES if disks else [])])
     line = ("console=ttyS0 quiet no_timer_check tsc=unstable mitigations=off audit=0 apparmor=0 panic=-1 syscall.x32=y rdinit=/rig-start "
-            f"rig.network={options.network} rig.modules={options.modules} rig.cgroup={options.cgroup} rig.drives={listed}")
+            f"rig.network={options.network} rig.modules={modules} rig.cgroup={options.cgroup} rig.drives={listed} "
+            f"rig.disks={','.join(disk.name for disk in disks)}")
     yield from (options.qemu, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-sandbox", CONFINED,
                 "-machine", MACHINE, "-accel", "tcg", "-cpu", "max", "-m", f"{options.memory}M",
                 "-kernel", str(guest / "vmlinux"), "-initrd", str(guest / "initramfs"), "-append", line,
@@ -115,8 +143,8 @@ def qemu_arguments(options, folder, drives):
         listener = inherited(folder / f"port-{number}", ids, True)
         yield from ("-chardev", f"socket,id=port{number},fd={listener},server=on,wait=off",
                     "-device", f"virtserialport,nr={number},chardev=port{number}")
-    for drive in drives:
-        yield from drive.arguments()
+    for device in [*drives, *disks]:
+        yield from device.arguments()
 
 
 def take_ids(ids):
@@ -136,11 +164,14 @@ def start(options):
     drives = [Drive(text, options.mounts) for text in options.drive]
     if len({drive.letter for drive in drives}) != len(drives):
         raise RigError("--drive: a letter stands there twice")
+    disks = [Disk(text) for text in options.disk]
+    if len({disk.name for disk in disks}) != len(disks):
+        raise RigError("--disk: a name stands there twice")
     facts = {"network": options.network, "drives": [[drive.letter, drive.path, drive.readonly] for drive in drives]}
     (folder / "rig.json").write_text(json.dumps(facts))
     for number in range(1, PORTS + 1):
         (folder / f"port-{number}.lock").touch()
-    arguments = list(qemu_arguments(options, folder, drives))
+    arguments = list(qemu_arguments(options, folder, drives, disks))
     parent = os.getppid()
     take_ids(options.ids)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # a change of ids has cleared it
@@ -252,6 +283,8 @@ def import_distribution(folder, name, tar):
     """As wsl --import; a distribution that is there already stays as it is."""
     if run(folder, [SYSTEM, "root", "test", "-e", f"/distributions/{name}.imported"])[0] == 0:
         return
+    if is_erofs(tar):
+        raise RigError(f"{tar} is an image, not an archive: codev-rig start --disk {name}={tar}")
     status, _, said = run(folder, [SYSTEM, "root", "/rig-import", name], pathlib.Path(tar).read_bytes())
     if status != 0:
         raise RigError(f"import of {name}: {said.decode(errors='replace').strip()}")
@@ -382,6 +415,7 @@ def parse(words):
     verb.add_argument("--modules", default="")
     verb.add_argument("--cgroup", choices=("flat", "nested"), default="flat")
     verb.add_argument("--drive", action="append", default=[])
+    verb.add_argument("--disk", action="append", default=[])
     verb.add_argument("--mounts", type=int, default=0)
     verb.add_argument("--ids", default="1000:1000")
     verb.add_argument("--memory", type=int, default=1024)

@@ -11,8 +11,6 @@ import shutil
 import sys
 import tempfile
 
-import pytest
-
 from vm_rig import GUEST, TOP, Gateway, Sandbox, wait_for
 
 sys.path.insert(0, str(TOP / "test/world"))
@@ -68,23 +66,29 @@ def check(output, app, counters, log):
     assert log[4]["bytes_in"] == 20_000_000
 
 
-@pytest.fixture
-def folder():
-    with tempfile.TemporaryDirectory(prefix="codev-a-", dir="/tmp") as name:
-        os.chmod(name, 0o755)
-        yield pathlib.Path(name)
-
-
-def test_an_agents_session_in_a_vm(folder):
+def run_session(folder, options, watch):
     app, modules = prepare(folder)
     log_file = folder / "broker.log"
     with gateway() as upstream:
-        options = ["--image", IMAGE, "--memory", 1024, "--mount", f"{app}:{FOLDER}", "--mount", f"{modules}:{MODULES}:ro",
-                   "--broker-log", log_file, "--cwd", FOLDER, *upstream.options]
+        options = [*options, "--image", IMAGE, "--memory", 1024, "--mount", f"{app}:{FOLDER}", "--mount",
+                   f"{modules}:{MODULES}:ro", "--broker-log", log_file, "--cwd", FOLDER, *upstream.options]
         with Sandbox(command(), options, programs=False) as sandbox:
+            watch(sandbox)
             status, output = sandbox.finish(SECONDS)
             assert status == 0, sandbox.describe()
+            sandbox.assert_nothing_left()
         wait_for(lambda: upstream.stats()["streams_cancelled"], "the end of the stream that was left")
         log = [line for line in map(json.loads, log_file.read_text().splitlines()) if line.get("name") == "gateway"]
         check(output, app, upstream.stats(), log)
         assert upstream.token not in output + log_file.read_text()
+
+
+def session(options=(), watch=lambda sandbox: None):
+    """From start to end in a sandbox with these options; `watch` gets it while it runs."""
+    with tempfile.TemporaryDirectory(prefix="codev-a-", dir="/tmp") as name:
+        os.chmod(name, 0o755)
+        run_session(pathlib.Path(name), options, watch)
+
+
+def test_an_agents_session_in_a_vm():
+    session()

@@ -5,12 +5,13 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import tempfile
 
 import pytest
 
-from vm_rig import CANNOT_START, Gateway, Look, Sandbox, read_all, run
-from wsl_rig import needs_rig
+from vm_rig import CANNOT_START, GUEST, Gateway, Look, Sandbox, read_all, run
+from wsl_rig import PROGRAM, needs_rig
 
 SERVER = f"/workspace/programs/probe serve 4096 http & {Look.CODEV}"
 
@@ -105,6 +106,13 @@ def test_no_token_is_on_a_command_line_or_in_an_environment(inside):
     assert token not in shown and token not in inside.complaint()
 
 
+def test_an_image_that_is_no_disk_of_the_rig(inside):
+    """An erofs image cannot be imported: who has a rig running is told what would have been to do."""
+    done = run("true", ["--wsl", "--wsl-rig", inside.run_folder(), "--wsl-distribution", "other", "--image", GUEST / "rootfs.erofs"],
+               programs=False)
+    assert done.status == CANNOT_START and "--disk other=" in done.complaint()
+
+
 def test_the_end(inside):
     """Last: the exit status is the command's own, and nothing is left."""
     inside.look.begin("codev", "kill -USR1 $PPID")
@@ -123,3 +131,14 @@ def test_what_is_refused(options, reason):
     needs_rig()
     done = run("true", options, programs=False)
     assert done.status == CANNOT_START and reason in done.complaint()
+
+
+@pytest.mark.parametrize("options, reason", [
+    (["--disk", f"codev={GUEST}/rootfs.tar"], "not an erofs image"),
+    (["--disk", f"a name={GUEST}/rootfs.erofs"], "not NAME=FILE"),
+    (["--disk", f"codev={GUEST}/rootfs.erofs", "--disk", f"codev={GUEST}/rootfs.erofs"], "stands there twice"),
+])
+def test_disks_that_the_rig_refuses(options, reason, tmp_path):
+    needs_rig()
+    done = subprocess.run([PROGRAM, "start", tmp_path / "rig", *options], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and reason in done.stderr
