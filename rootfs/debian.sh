@@ -178,6 +178,7 @@ touch "$image"
 keep_two tree
 keep_two "$kind"
 mkdir -p "$guest"
-rm -f "$guest/.debian.new"
+# Another name for the file in the cache: mv(1) would refuse to put one over the other.
+rm -f "$guest/.debian.new" "$guest/rootfs-debian.$kind"
 ln "$image" "$guest/.debian.new" 2>/dev/null || cp --reflink=auto "$image" "$guest/.debian.new"
 mv "$guest/.debian.new" "$guest/rootfs-debian.$kind"
