@@ -1,10 +1,4 @@
-/* libcurl's sockets and timers under epoll: see upstream_pool.h.
- *
- * Between two requests on one connection libcurl has its socket taken out of the set and put back in, two calls for
- * nothing. So it is parked: left in the set, where nothing happens until the next request. Should something
- * happen all the same (the upstream closes), it is taken out then. Only sockets whose end we are told of
- * can be parked: another descriptor of the same number would be taken for one that is watched already.
- */
+/* libcurl's sockets and timers under epoll: see upstream_pool.h. */
 #include "host-broker/upstream_pool.h"
 
 #include <errno.h>
@@ -22,53 +16,24 @@ static struct upstream_socket *find_socket(struct upstream_pool *pool, int fd)
     return NULL;
 }
 
-static void set_parked(struct upstream_pool *pool, struct upstream_socket *socket, bool parked)
-{
-    if (parked && !socket->parked)
-        pool->parked_count++;
-    if (!parked && socket->parked)
-        pool->parked_count--;
-    socket->parked = parked;
-}
-
-static void take_out(struct upstream_pool *pool, int fd, struct upstream_socket *ours)
-{
-    if (ours != NULL && ours->watched == EPOLLIN) {
-        set_parked(pool, ours, true);
-        return;
-    }
-    event_loop_remove(pool->loop, fd);
-    if (ours != NULL)
-        ours->watched = 0;
-}
-
 /* libcurl says which of its sockets to watch for what (CURLMOPT_SOCKETFUNCTION). `watched` is what we
- * told it to remember for the socket: not NULL while it counts on epoll's knowing it. */
+ * told it to remember for the socket: not NULL once epoll knows it. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *watched)
 {
     struct upstream_pool *pool = user;
     struct event_ref ref = {.source = EVENT_UPSTREAM, .pool = pool->number, .index = (uint32_t)fd};
     uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
-    struct upstream_socket *ours = find_socket(pool, fd);
-    int result = 0;
     (void)easy;
     if (what == CURL_POLL_REMOVE) {
-        take_out(pool, fd, ours);
+        event_loop_remove(pool->loop, fd);
         curl_multi_assign(pool->multi, fd, NULL);
         return 0;
     }
-    bool parked = ours != NULL && ours->parked;
-    if (parked)
-        set_parked(pool, ours, false);
-    if (!parked || ours->watched != events)
-        result = parked || watched != NULL ? event_loop_change(pool->loop, fd, events, ref)
-                                           : event_loop_add(pool->loop, fd, events, ref);
-    if (result < 0)
-        return -1;
-    if (ours != NULL)
-        ours->watched = events;
-    curl_multi_assign(pool->multi, fd, pool);
-    return 0;
+    int result = watched == NULL ? event_loop_add(pool->loop, fd, events, ref)
+                                 : event_loop_change(pool->loop, fd, events, ref);
+    if (result == 0)
+        curl_multi_assign(pool->multi, fd, pool);
+    return result == 0 ? 0 : -1;
 }
 
 /* Counted from this moment, not from the wake-up: libcurl reads its own clock, and a call that comes too
@@ -105,13 +70,6 @@ int upstream_pool_open(struct upstream_pool *pool, struct event_loop *loop, unsi
 
 void upstream_pool_ready(struct upstream_pool *pool, int fd, uint32_t events)
 {
-    struct upstream_socket *parked = pool->parked_count > 0 ? find_socket(pool, fd) : NULL;
-    if (parked != NULL && parked->parked) {
-        set_parked(pool, parked, false);
-        parked->watched = 0;
-        event_loop_remove(pool->loop, fd);
-        return; /* libcurl finds out what it is when it wants to use the connection */
-    }
     int running, mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) |
                         (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
                         (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
@@ -151,8 +109,12 @@ curl_socket_t upstream_pool_open_socket(struct upstream_pool *pool,
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     if (fd < 0)
         return CURL_SOCKET_BAD;
-    if (pool->socket_count < UPSTREAM_SOCKETS_MAX)
-        pool->sockets[pool->socket_count++] = (struct upstream_socket){.fd = fd, .local_port = -1};
+    /* libcurl closes a socket that never connected without telling us: its number has come back */
+    struct upstream_socket *ours = find_socket(pool, fd);
+    if (ours == NULL && pool->socket_count < UPSTREAM_SOCKETS_MAX)
+        ours = &pool->sockets[pool->socket_count++];
+    if (ours != NULL)
+        *ours = (struct upstream_socket){.fd = fd, .local_port = -1};
     return fd;
 }
 
@@ -160,10 +122,8 @@ int upstream_pool_close_socket(void *user, curl_socket_t fd)
 {
     struct upstream_pool *pool = user;
     struct upstream_socket *ours = find_socket(pool, fd);
-    if (ours != NULL) {
-        set_parked(pool, ours, false);
+    if (ours != NULL)
         *ours = pool->sockets[--pool->socket_count];
-    }
     return close(fd);
 }
 

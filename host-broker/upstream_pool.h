@@ -24,12 +24,10 @@
 #define UPSTREAM_SOCKETS_MAX                                                                       \
     1024 /* open at once; more cannot be checked, so they are not used again */
 
-/* A socket that libcurl opened by us: when it has been closed, we know. */
+/* A socket that libcurl opened by us. */
 struct upstream_socket {
     int fd;
-    int local_port;   /* -1: not asked yet */
-    uint32_t watched; /* what epoll has; 0: nothing, the socket is not in its set */
-    bool parked;      /* libcurl asked to take it out; it is left in, see upstream_pool.c */
+    int local_port; /* -1: not asked yet */
 };
 
 struct upstream_pool {
@@ -38,7 +36,7 @@ struct upstream_pool {
     struct event_loop *loop;
     unsigned number;                                      /* in event references */
     struct upstream_socket sockets[UPSTREAM_SOCKETS_MAX]; /* in no order */
-    unsigned socket_count, parked_count;
+    unsigned socket_count;
     int64_t deadline; /* when libcurl wants to be called though nothing is ready, or NEVER */
 };
 
