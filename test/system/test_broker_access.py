@@ -162,11 +162,6 @@ def test_vsock_demands_a_cid(tmp_path):
     assert result.returncode == 64 and "--peer-cid" in result.stderr
 
 
-def test_tcp_comes_later(tmp_path):
-    result = run_broker(*start_arguments(tmp_path, "tcp:127.0.0.1:0"))
-    assert result.returncode == 64 and "tcp" in result.stderr
-
-
 def test_stale_socket_is_replaced_and_a_live_one_is_not(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir(mode=0o700)
