@@ -109,7 +109,7 @@ curl_socket_t upstream_pool_open_socket(struct upstream_pool *pool,
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     if (fd < 0)
         return CURL_SOCKET_BAD;
-    /* libcurl closes a socket that never connected without telling us: its number has come back */
+    /* not every socket's end is told us: if the number is known, it has come back */
     struct upstream_socket *ours = find_socket(pool, fd);
     if (ours == NULL && pool->socket_count < UPSTREAM_SOCKETS_MAX)
         ours = &pool->sockets[pool->socket_count++];
@@ -127,31 +127,33 @@ int upstream_pool_close_socket(void *user, curl_socket_t fd)
     return close(fd);
 }
 
-/* Asked once of each socket: with many open at once, asking all of them for every request would cost more than all else. */
-static int local_port_of(struct upstream_socket *ours)
+static int local_port_of(int fd)
 {
     struct sockaddr_storage address;
     socklen_t length = sizeof(address);
-    int port = 0; /* not connected yet */
-    if (ours->local_port > 0)
-        return ours->local_port;
-    if (getsockname(ours->fd, (struct sockaddr *)&address, &length) < 0)
+    if (getsockname(fd, (struct sockaddr *)&address, &length) < 0)
         return -1;
     if (address.ss_family == AF_INET)
-        port = ntohs(((struct sockaddr_in *)&address)->sin_port);
+        return ntohs(((struct sockaddr_in *)&address)->sin_port);
     if (address.ss_family == AF_INET6)
-        port = ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
-    ours->local_port = port > 0 ? port : -1;
-    return ours->local_port;
+        return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+    return -1;
 }
 
+/* Every socket is asked once: with many open, asking all of them for each request would cost more than
+ * all else. The one that is found is asked again, since its number may be another's by now. */
 bool upstream_pool_is_stale(struct upstream_pool *pool, int local_port)
 {
     for (unsigned i = 0; i < pool->socket_count; i++) {
+        struct upstream_socket *ours = &pool->sockets[i];
         char byte;
-        if (local_port_of(&pool->sockets[i]) == local_port)
-            return recv(pool->sockets[i].fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
-                   errno != EAGAIN;
+        if (ours->local_port <= 0)
+            ours->local_port = local_port_of(ours->fd);
+        if (ours->local_port != local_port)
+            continue;
+        ours->local_port = local_port_of(ours->fd);
+        if (ours->local_port == local_port)
+            return recv(ours->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
     }
     return true;
 }

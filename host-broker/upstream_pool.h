@@ -24,10 +24,10 @@
 #define UPSTREAM_SOCKETS_MAX                                                                       \
     1024 /* open at once; more cannot be checked, so they are not used again */
 
-/* A socket that libcurl opened by us. */
+/* A socket that libcurl opened by us. Seen: some are closed without upstream_pool_close_socket. */
 struct upstream_socket {
     int fd;
-    int local_port; /* -1: not asked yet */
+    int local_port; /* 0 or less: not known yet */
 };
 
 struct upstream_pool {
