@@ -25,7 +25,7 @@ import time
 import pytest
 
 import san_rig
-from vm_rig import ARCH, BUILD, MARK, SANDBOX, VSOCK_DEVICE, processes_marked, wait_for
+from vm_rig import ARCH, BUILD, MARK, SANDBOX, VSOCK_DEVICE, name_of, processes_marked, wait_for
 
 BOOTS = int(os.environ.get("CODEV_BOOTS", "30"))
 FACTOR = 2 if os.environ.get("CODEV_BOOTS_STRICT") else 5
@@ -61,7 +61,7 @@ def delayed(mark):
     """Seconds that the guest's processor waited for one of the host's; 0 where the kernel does not count."""
     for pid in processes_marked(mark):
         with contextlib.suppress(OSError):
-            if pathlib.Path(os.readlink(f"/proc/{pid}/exe")).name.startswith("qemu-system"):
+            if name_of(pid).startswith("qemu-system"):
                 tasks = [(task / "schedstat").read_text().split() for task in pathlib.Path(f"/proc/{pid}/task").iterdir()]
                 busiest = max(tasks, key=lambda task: int(task[0]))  # nanoseconds on a processor, then waiting for one
                 return int(busiest[1]) / 1e9

@@ -1,9 +1,11 @@
 """codev-sandbox run with a real guest: what a user types, and what must come back."""
+import contextlib
 import errno
 import fcntl
 import hashlib
 import json
 import os
+import pathlib
 import pty
 import random
 import re
@@ -442,11 +444,17 @@ def test_a_command_that_ignores_term_is_killed_after_the_grace(sandbox):
     sandbox.assert_nothing_left()
 
 
+def command_of(pid):
+    """The words of a process's command line; one empty word when it has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return [b""]
+
+
 def find_child(sandbox, word):
     for pid in sandbox.processes():
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            if word in file.read().split(b"\0")[0]:
-                return pid
+        if word in command_of(pid)[0]:
+            return pid
     raise AssertionError(f"no process {word}")
 
 

@@ -67,6 +67,13 @@ def processes_marked(mark):
     return found
 
 
+def name_of(pid):
+    """The name of a process's program; empty when it has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return pathlib.Path(os.readlink(f"/proc/{pid}/exe")).name
+    return ""
+
+
 def descriptor_count(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
@@ -187,8 +194,7 @@ class Sandbox:
 
     def pid_of(self, program):
         """The one process of this sandbox that runs this program."""
-        pids = [pid for pid in processes_marked(self.mark)
-                if pathlib.Path(os.readlink(f"/proc/{pid}/exe")).name.startswith(program)]
+        pids = [pid for pid in processes_marked(self.mark) if name_of(pid).startswith(program)]
         assert len(pids) == 1, f"{program}: {pids}"
         return pids[0]
 

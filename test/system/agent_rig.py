@@ -16,6 +16,7 @@ import time
 
 import pytest
 
+import procfs
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("CODEV_BUILD", TOP / "build"))
 AGENT = os.environ.get("CODEV_AGENT", str(BUILD / "guest" / platform.machine() / "codev-agent"))
@@ -97,8 +98,7 @@ class Agent:
             eventually(self.has_started)
 
     def has_started(self):
-        folder = f"/proc/{self.pid}/fd"
-        return any("eventpoll" in os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder))
+        return any("eventpoll" in target for target in procfs.descriptors(self.pid).values())
 
     def send(self, **changes):
         """Sends the record, with the first forward changed as told."""
@@ -116,10 +116,7 @@ class Agent:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def status(self, key):
-        for line in open(f"/proc/{self.pid}/status"):
-            if line.startswith(key + ":"):
-                return line.split(":", 1)[1].strip()
-        raise KeyError(key)
+        return procfs.status(self.pid, key)
 
     def resident_kib(self):
         return int(self.status("VmRSS").split()[0])

@@ -22,6 +22,7 @@ import time
 
 import pytest
 
+import procfs
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / os.environ.get("CODEV_BUILD", "build") / "bin"))
 BROKER = os.environ.get("CODEV_BROKER", str(BIN / "codev-broker"))
@@ -458,10 +459,7 @@ class Broker:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def rss_kib(self):
-        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1])
-        raise AssertionError("no VmRSS")
+        return int(procfs.status(self.process.pid, "VmRSS").split()[0])
 
     def signal(self, number):
         self.process.send_signal(number)

@@ -21,6 +21,7 @@ import time
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import procfs  # noqa: E402
 from broker_rig import SANITIZED, SECRET, Broker, Upstream, fields_of, serve_with  # noqa: E402
 
 WORKERS = 12
@@ -251,12 +252,8 @@ def guarded(function, faults):
 def sockets_of(broker):
     """Descriptors that are connections of clients: Unix sockets but for the listener."""
     unix = {line.split()[6] for line in open(f"/proc/{broker.process.pid}/net/unix").readlines()[1:]}
-    count = 0
-    for fd in os.listdir(f"/proc/{broker.process.pid}/fd"):
-        with contextlib.suppress(OSError):
-            name = os.readlink(f"/proc/{broker.process.pid}/fd/{fd}")
-            count += name.startswith("socket:[") and name[8:-1] in unix
-    return count
+    return sum(target.startswith("socket:[") and target[8:-1] in unix
+               for target in procfs.descriptors(broker.process.pid).values())
 
 
 def soak(seconds, folder):

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+import procfs
 from agent_rig import (AGENT, PATIENCE, SANITIZED, SECRET, TOKEN, Agent, connect, dial_of, eventually, listen_tcp,
                        listen_unix, make_record, read_exactly, running)
 
@@ -216,19 +217,13 @@ def test_the_parents_end_is_the_agents():
     script = f"import os, time\nif os.fork():\n  time.sleep(60)\nprint(os.getpid(), flush=True)\nos.execv({AGENT!r}, ['a'])"
     parent = subprocess.Popen([sys.executable, "-c", script], stdin=reading, stdout=subprocess.PIPE)
     pid = int(parent.stdout.readline())
-    eventually(lambda: "eventpoll" in str(links(pid)) if os.geteuid() == 0 else True)
+    eventually(lambda: "eventpoll" in str(procfs.descriptors(pid)) if os.geteuid() == 0 else True)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
     eventually(lambda: not os.path.exists(f"/proc/{pid}"))
     os.close(reading)
     os.close(writing)
-
-
-def links(pid):
-    with contextlib.suppress(OSError):
-        return [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-    return []
 
 
 @pytest.mark.skipif(SANITIZED, reason="a static guest program only")

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import procfs
 from broker_rig import PATIENCE, SANITIZED, SECRET, Broker, other_authority
 from proxy_rig import OutsideAuthority, OutsideNginx, ScriptServer, Squid, outside, pac
 
@@ -438,19 +439,15 @@ def test_client_leaves_while_the_script_runs(start):
 
 # --- the process -----------------------------------------------------------------------------------------------------
 
-def children(pid):
-    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 def resolver_of(broker):
-    for child in children(broker.process.pid):
-        if b"pac-resolver" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes():
+    for child in procfs.children(broker.process.pid):
+        if b"pac-resolver" in procfs.read(child, "cmdline"):
             return child
     raise AssertionError("no resolver")
 
 
 def workers_of(broker):
-    return children(resolver_of(broker))
+    return procfs.children(resolver_of(broker))
 
 
 def memory_of(pid):
@@ -490,9 +487,9 @@ def test_the_process_knows_no_secret(start):
             assert not any(secret in piece for piece in pieces for secret in secrets)
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
         assert "NoNewPrivs:\t1" in status
-    links = {name: os.readlink(f"/proc/{resolver}/fd/{name}") for name in os.listdir(f"/proc/{resolver}/fd")}
-    assert links.pop("0").startswith("socket:")
-    assert links == {"1": "/dev/null", "2": "/dev/null"}
+    links = procfs.descriptors(resolver)
+    assert links.pop(0).startswith("socket:")
+    assert links == {1: "/dev/null", 2: "/dev/null"}
     assert "Seccomp:\t2" in pathlib.Path(f"/proc/{processes[1]}/status").read_text()
     client.socket.close()
 
@@ -508,8 +505,7 @@ def test_the_process_ends_with_the_broker(start):
     processes = [resolver_of(broker), *workers_of(broker)]
     client.socket.close()
     broker.process.kill()
-    while any(os.path.exists(f"/proc/{pid}") and "Z" not in pathlib.Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]
-              for pid in processes):
+    while not all(map(procfs.has_ended, processes)):
         assert time.monotonic() < end
         time.sleep(0.02)
     start.stack.pop_all()  # it was killed on purpose
@@ -530,7 +526,7 @@ def test_a_killed_process_is_no_silent_direct_connection(start, squid):
 def test_no_process_where_none_is_needed(tmp_path):
     for options in (["--proxy", "none"], ["--proxy", "http://h:1"]):
         with Broker(tmp_path, options=options) as broker:
-            assert children(broker.process.pid) == []
+            assert procfs.children(broker.process.pid) == []
 
 
 def test_desktop_without_settings_is_direct(tmp_path, nginx, certificates):

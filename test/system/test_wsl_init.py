@@ -18,6 +18,7 @@ import time
 import pytest
 
 import netlink_hook
+import procfs
 import seccomp_hook
 import wsl_rig
 from wsl_rig import PATIENCE, SECRET, eventually
@@ -419,7 +420,7 @@ def test_the_process_outside_is_killed(rig):
     mine = [sandbox.inner(), sandbox.inner_agent(), sandbox.outer_agent(), *descendants_of(sandbox)]
     assert len(set(mine)) >= 4 and None not in mine
     os.kill(sandbox.outer, signal.SIGKILL)
-    eventually(lambda: not [pid for pid in mine if wsl_rig.stat_of(pid)], "no process of the sandbox is left")
+    eventually(lambda: not [pid for pid in mine if procfs.state(pid)], "no process of the sandbox is left")
     again = rig.ready(rig.config(id=sandbox.config["id"]))  # whatever it left behind
     assert again.shutdown()[1] == 0
 
@@ -435,14 +436,14 @@ def test_pid_1_is_killed(rig):
     last, status = sandbox.end()
     assert (last["event"], last["stage"], status) == ("failed", "server", 1)
     assert "PID 1 ended (signal 9)" in last["error"]
-    assert not [pid for pid in mine if wsl_rig.stat_of(pid)]
+    assert not [pid for pid in mine if procfs.state(pid)]
     again = rig.ready(rig.config(id=sandbox.config["id"]))
     assert again.shutdown()[1] == 0
 
 
 def test_pid_1_is_killed_before_it_is_ready(rig):
     sandbox = rig.start(None)
-    eventually(lambda: wsl_rig.children(sandbox.outer), "PID 1 starts")
+    eventually(lambda: procfs.children(sandbox.outer), "PID 1 starts")
     assert sandbox.until("stage")["name"] == "base"
     os.kill(sandbox.inner(), signal.SIGKILL)
     last, status = sandbox.end()
@@ -581,8 +582,7 @@ def test_a_firewall_that_cannot_be_restored_kills_everything(rig):
         begin = time.monotonic()
         os.kill(inner, signal.SIGCONT)
         assert sandbox.until("firewall")["state"] == "lost"
-        eventually(lambda: not [pid for pid in mine if pid != inner and pid != sandbox.outer_agent()
-                                and (wsl_rig.stat_of(pid) or "Z")[0] != "Z"], "all of the server is dead")
+        eventually(lambda: not [pid for pid in mine if pid not in (inner, sandbox.outer_agent()) and not procfs.has_ended(pid)], "all of the server is dead")
         assert time.monotonic() - begin < 1
         assert loop.end() == 0
     last, status = sandbox.end()
@@ -718,7 +718,7 @@ def test_secrets_are_where_they_are_needed_only(rig, broker):
     token = broker.relay["token"].encode()
     for pid in [sandbox.outer, *descendants_of(sandbox)]:
         for name in ("cmdline", "environ"):
-            assert token not in wsl_rig.text_of(pid, name)
+            assert token not in procfs.read(pid, name)
     agents = [sandbox.outer_agent(), sandbox.inner_agent()]
     holders = {pid for pid in [sandbox.inner(), *agents] if token in wsl_rig.memory_of(pid)}
     assert holders == {sandbox.inner(), agents[0]}

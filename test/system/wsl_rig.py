@@ -25,6 +25,8 @@ import tempfile
 import threading
 import time
 
+import procfs
+
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 GUEST = pathlib.Path(os.environ.get("CODEV_GUEST", TOP / "build" / "guest" / "x86_64"))
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / "build" / "bin"))
@@ -97,23 +99,9 @@ def eventually(condition, what, patience=PATIENCE):
         time.sleep(0.02)
 
 
-def stat_of(pid):
-    """(state, parent) of a process, or None."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    return fields[0], int(fields[1])
-
-
-def children(pid):
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and (stat_of(name) or (0, 0))[1] == pid]
-
-
 def descendants(pid):
     found = []
-    for child in children(pid):
+    for child in procfs.children(pid):
         found += [child, *descendants(child)]
     return found
 
@@ -224,13 +212,13 @@ class Sandbox:
 
     def inner(self):
         """PID 1, by the host's number."""
-        return next(pid for pid in children(self.outer) if not self.rig.is_agent(pid))
+        return next(pid for pid in procfs.children(self.outer) if not self.rig.is_agent(pid))
 
     def outer_agent(self):
-        return next((pid for pid in children(self.outer) if self.rig.is_agent(pid)), None)
+        return next((pid for pid in procfs.children(self.outer) if self.rig.is_agent(pid)), None)
 
     def inner_agent(self):
-        return next((pid for pid in children(self.inner()) if self.rig.is_agent(pid)), None)
+        return next((pid for pid in procfs.children(self.inner()) if self.rig.is_agent(pid)), None)
 
     def inside(self, *command, **more):
         """Runs a program of this machine in the sandbox's network namespace, as root: a privileged hook."""
@@ -288,9 +276,9 @@ class Rig:
 
     def find_distribution(self):
         assert self.distribution.poll() is None
-        found = [pid for pid in children(self.distribution.pid)
-                 if b"while :; do" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-                 and b"/usr/bin/busybox" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()[:20]]
+        found = [pid for pid in procfs.children(self.distribution.pid)
+                 if b"while :; do" in procfs.read(pid, "cmdline")
+                 and b"/usr/bin/busybox" in procfs.read(pid, "cmdline")[:20]]
         return found[0] if found else None
 
     def make_interop(self):
@@ -309,19 +297,15 @@ class Rig:
         """Processes in the distribution's PID namespace that are codev-init and were started from outside of it."""
         own = os.readlink(f"/proc/{self.pid}/ns/pid")
         found = []
-        for name in os.listdir("/proc"):
-            if not name.isdigit():
-                continue
+        for pid in procfs.processes():
             with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{name}/ns/pid") == own and \
-                        pathlib.Path(f"/proc/{name}/cmdline").read_bytes() == INIT.encode() + b"\0--wsl\0":
-                    found.append(int(name))
+                if os.readlink(f"/proc/{pid}/ns/pid") == own and \
+                        procfs.read(pid, "cmdline") == INIT.encode() + b"\0--wsl\0":
+                    found.append(pid)
         return found
 
     def is_agent(self, pid):
-        with contextlib.suppress(OSError):
-            return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() == b"codev-agent\0"
-        return False
+        return procfs.read(pid, "cmdline") == b"codev-agent\0"
 
     def config(self, argv=("sh", "-c", "exec nc -ll -p 4096 -e cat"), port=4096, **more):
         return {"protocol": 1, "id": "t" + secrets.token_hex(3), "server": {
@@ -431,14 +415,6 @@ def in_network(pid, function):
     if error is not None:
         raise error
     return value
-
-
-def text_of(pid, name):
-    """A file of /proc/PID; empty when the process has ended meanwhile."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
-    except OSError:
-        return b""
 
 
 def memory_of(pid):

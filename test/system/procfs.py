@@ -1,0 +1,53 @@
+"""What /proc says of other processes. They end and close descriptors between two looks: what has gone is left out, and a
+process that has ended is empty, so that whoever waits for something looks again instead of failing."""
+import contextlib
+import os
+import pathlib
+
+
+def processes():
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def read(pid, name):
+    """A file of /proc/PID, as bytes; empty when the process has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
+    return b""
+
+
+def status(pid, key):
+    """One value of /proc/PID/status, as text; KeyError when there is none."""
+    for line in read(pid, "status").decode(errors="replace").splitlines():
+        if line.startswith(key + ":"):
+            return line.split(":", 1)[1].strip()
+    raise KeyError(key)
+
+
+def descriptors(pid):
+    """Number of each open descriptor -> what it refers to."""
+    found, folder = {}, f"/proc/{pid}/fd"
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for name in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                found[int(name)] = os.readlink(f"{folder}/{name}")
+    return found
+
+
+def stat(pid):
+    """Fields 3 and on of /proc/PID/stat: the state, the parent and so on (proc(5)); none when the process has gone."""
+    return read(pid, "stat").decode(errors="replace").rpartition(")")[2].split()
+
+
+def children(pid):
+    """By each process's own word: /proc/PID/task/TID/children leaves some out while others end (proc(5))."""
+    return [other for other in processes() if stat(other)[1:2] == [str(pid)]]
+
+
+def state(pid):
+    """R, S, D, Z and so on; empty when the process has gone."""
+    return "".join(stat(pid)[:1])
+
+
+def has_ended(pid):
+    return state(pid) in ("", "Z", "X")
