@@ -22,6 +22,16 @@
 #define ARENA_SIZE (32 * 1024)
 #define INHERITED_MAX (8 + 2 * OPTION_REPEAT_MAX)
 
+/* The root bus has 32 slots; the machine, disk, random numbers, vsock and what --qemu-arg adds take some. Up to
+ * MOUNTS_IN_SLOTS folders have one each, wherever QEMU finds it. More share: eight functions a slot, from
+ * MOUNT_SLOT_FIRST on. No bridge is needed for that, and 64 folders are slots 16 to 23. */
+#define MOUNTS_IN_SLOTS 16
+#define MOUNT_SLOT_FIRST 16
+#define SLOT_FUNCTIONS 8
+#define PLACE_SIZE 48
+_Static_assert(MOUNT_SLOT_FIRST + (OPTION_REPEAT_MAX + SLOT_FUNCTIONS - 1) / SLOT_FUNCTIONS < 31,
+               "31 is the machine's own");
+
 struct machine {
     const char *arch;
     const char *program; /* found in PATH */
@@ -205,21 +215,33 @@ static void add_vsock(struct arguments *arguments, const struct vsock *vsock)
     }
 }
 
+/* Where a folder's device is on the bus, as further properties of it; "": where QEMU likes. */
+static void place_mount(char place[PLACE_SIZE], unsigned index, unsigned count)
+{
+    place[0] = '\0';
+    if (count > MOUNTS_IN_SLOTS)
+        snprintf(place, PLACE_SIZE, ",multifunction=on,addr=%x.%x",
+                 MOUNT_SLOT_FIRST + index / SLOT_FUNCTIONS, index % SLOT_FUNCTIONS);
+}
+
 static void add_mounts(struct arguments *arguments, const struct qemu_parts *parts)
 {
     for (unsigned i = 0; i < parts->mounts->count; i++) {
         const struct mount *mount = &parts->mounts->entries[i];
+        char place[PLACE_SIZE];
+        place_mount(place, i, parts->mounts->count);
         if (parts->file_server->kind == FILE_SERVER_VIRTIOFS) {
             add(arguments, "-chardev", "socket,id=%s,fd=%d", mount->tag,
                 inherit(arguments, parts->file_server->connections[i]));
-            add(arguments, "-device", "vhost-user-fs-pci,chardev=%s,tag=%s", mount->tag,
-                mount->tag);
+            add(arguments, "-device", "vhost-user-fs-pci,chardev=%s,tag=%s%s", mount->tag,
+                mount->tag, place);
             continue;
         }
         add(arguments, "-fsdev",
             "local,id=%s,path=/proc/self/fd/%d,security_model=none,multidevs=remap%s", mount->tag,
             inherit(arguments, mount->fd), mount->spec.readonly ? ",readonly=on" : "");
-        add(arguments, "-device", "virtio-9p-pci,fsdev=%s,mount_tag=%s", mount->tag, mount->tag);
+        add(arguments, "-device", "virtio-9p-pci,fsdev=%s,mount_tag=%s%s", mount->tag, mount->tag,
+            place);
     }
 }
 

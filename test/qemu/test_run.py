@@ -82,6 +82,26 @@ def test_any_folder_name(sandbox, file_server, name):
     assert (work / "new").read_text() == "x\n"
 
 
+def test_as_many_folders_as_can_be_named(sandbox):
+    """64, more than the machine's bus has slots: each is the right one, read and written; one is read-only."""
+    most, readonly, options = 64, 41, []
+    odd = ["a b", "a,b=c", "a:b", "quo'te\"s", "new\nline", "größe-\U0001f600", "-o", "%s$(x)`y`\\"]
+    folders = [sandbox.work(f"{odd[number % len(odd)]} {number}") for number in range(most)]
+    for number, folder in enumerate(folders):
+        (folder / "number").write_text(f"{number}\n")
+        escaped = str(folder).replace("\\", "\\\\").replace(":", "\\:")
+        options += ["--mount", escaped + (f":/workspace/{number}:ro" if number == readonly else "")]
+    script = 'cd /workspace; for i in ./*; do read -r n <"$i/number"; echo "$n inside" 2>&- >"$i/seen" || echo "$n refused"; done'
+    status, out, err = sandbox.run(*options, command=f"{{ {script}; }} 2>/dev/null; ls /workspace | wc -l")
+    assert (status, err) == (0, "")
+    assert out.decode().splitlines() == [f"{readonly} refused", str(most)]
+    for number, folder in enumerate(folders):
+        seen = folder / "seen"
+        assert (seen.read_text() == f"{number} inside\n") if number != readonly else not seen.exists()
+    status, out, err = sandbox.run(*options, "--mount", folders[0], command="true")
+    assert (status, out, err) == (CANNOT_START, b"", "codev-sandbox: usage: more than 64 times --mount\n")
+
+
 def test_readonly_is_enforced(sandbox, file_server):
     work, other = sandbox.work(), sandbox.work("other")
     (work / "file").write_text("old")

@@ -3,6 +3,7 @@ import base64
 import hashlib
 import json
 import os
+import pathlib
 import random
 import signal
 import socket
@@ -285,6 +286,26 @@ def test_forbidden_mounts_are_refused_by_both_names(rig):
         assert (status, out) == (125, b""), mount
         assert err.count("\n") == 1 and err.startswith("codev-sandbox: mounts: mount ")
         assert str(mount).split(":")[0].replace("link", "data") in err and str(other) in err
+    rig.assert_nothing_left()
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 64])
+def test_where_the_folders_devices_are_on_the_bus(rig, count):
+    """A slot each, chosen by QEMU, as long as there are few; else eight in one, so that 64 need eight of the 32."""
+    options = []
+    for number in range(count):
+        (rig.folder / f"m{number}").mkdir()
+        options += ["--mount", rig.folder / f"m{number}"]
+    process = rig.start("channel = guest.ready(); guest.note('up'); channel.wait_for('shutdown'); " + EXIT % "'code': 0",
+                        "--file-server", "9p", *options)
+    rig.wait_for_note("up")
+    [qemu] = rig.children("-nodefaults")
+    words = pathlib.Path(f"/proc/{qemu}/cmdline").read_text().split("\0")
+    devices = [word for word in words if word.startswith("virtio-9p-pci,")]
+    place = ",multifunction=on,addr={:x}.{:x}" if count > 16 else ""
+    assert devices == [f"virtio-9p-pci,fsdev=m{n},mount_tag=m{n}" + place.format(16 + n // 8, n % 8) for n in range(count)]
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=PATIENCE)
     rig.assert_nothing_left()
 
 
