@@ -63,20 +63,6 @@ static void arm(struct client_connection *connection, uint32_t events)
     connection->armed = events;
 }
 
-static void begin(struct client_connection *connection)
-{
-    connection->began = io_monotonic_ns();
-    if (connection->fd < 0) {
-        connection->fd = load_connect(&options->peer);
-        connection->greeted = false;
-        connection->armed = 0;
-    }
-    connection->head_sent = connection->length = 0;
-    connection->body_sent = 0;
-    connection->in_body = false;
-    arm(connection, EPOLLIN | EPOLLOUT);
-}
-
 static void count_bytes(size_t length)
 {
     int64_t now = io_monotonic_ns();
@@ -111,6 +97,22 @@ static bool send_request(struct client_connection *connection)
     }
     connection->greeted = true;
     return true;
+}
+
+/* Sent at once: waiting until the socket takes bytes, which it nearly always does, would cost the client, who must be
+ * cheaper than what is measured, two system calls and a wake-up a request. */
+static void begin(struct client_connection *connection)
+{
+    connection->began = io_monotonic_ns();
+    if (connection->fd < 0) {
+        connection->fd = load_connect(&options->peer);
+        connection->greeted = false;
+        connection->armed = 0;
+    }
+    connection->head_sent = connection->length = 0;
+    connection->body_sent = 0;
+    connection->in_body = false;
+    arm(connection, send_request(connection) ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
 static void finish(struct client_connection *connection)

@@ -11,6 +11,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +60,7 @@ static size_t stream_count, stream_next;
 static uint64_t events_sent, events_dropped;
 static int64_t events_since;
 static unsigned event_rate, streams_wanted;
+static bool over_tcp;
 
 static void watch(int operation, int fd, uint32_t events, uint32_t index)
 {
@@ -95,10 +98,13 @@ static void drop(struct server_connection *connection)
 
 static void accept_all(void)
 {
-    int fd;
+    int fd, on = 1;
     while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
         if (free_connections == UINT32_MAX)
             load_die("accept: the table is full");
+        /* or the first answer waits 40 ms for the acknowledgement of TLS's tickets (RFC 1122 section 4.2.3.4) */
+        if (over_tcp && setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
+            load_die("send at once");
         uint32_t index = free_connections;
         struct server_connection *connection = &connections[index];
         free_connections = connection->next;
@@ -120,7 +126,7 @@ static int prepare_answer(struct server_connection *connection, char *out)
                     (unsigned long long)connection->answer);
 }
 
-/* True while the connection can go on at once. */
+/* True while the connection can go on at once: not behind a whole answer, since its client asks again only when it has it. */
 static bool answer_on(struct server_connection *connection)
 {
     char head[ANSWER_HEAD_MAX];
@@ -142,6 +148,7 @@ static bool answer_on(struct server_connection *connection)
     if (connection->head_left == 0 && connection->left == 0) {
         connection->state = SERVER_READING;
         arm(connection, EPOLLIN);
+        return false;
     }
     return true;
 }
@@ -314,6 +321,7 @@ static void prepare(struct load_options *options)
     watch(EPOLL_CTL_ADD, timer, EPOLLIN, TIMER_INDEX);
     watch(EPOLL_CTL_ADD, STDIN_FILENO, EPOLLIN, INPUT_INDEX);
     event_rate = options->event_rate;
+    over_tcp = options->peer.kind == ENDPOINT_TCP4 || options->peer.kind == ENDPOINT_TCP6;
     streams_wanted = options->connections;
     struct itimerspec every = {{0, EVENT_TICK_NS}, {0, EVENT_TICK_NS}};
     if (event_rate > 0 && timerfd_settime(timer, 0, &every, NULL) < 0)
