@@ -1,17 +1,20 @@
 /* Each block has its size in front of it, so that it can be wiped whole: see curl_memory.h.
  *
- * Of a large block most pages were never used. Writing zeros would bring them into memory, so they are
- * given back instead, which has the same effect (madvise(2), MADV_DONTNEED).
+ * Small ones are malloc's. A large one (libcurl's buffers, of which an idle stream uses little) lies on
+ * pages of its own, so that what is not used takes no memory, and never in the heap, which would be
+ * left with holes that no stream fits into.
  *
- * With every request libcurl asks for the same large buffer and frees it again: mapped, brought in page by page,
- * given back, unmapped, that was a quarter of a small request's time. So a few are wiped by writing and
- * kept; a thousand streams that hold one each find them gone and take theirs from the system.
+ * With every request libcurl asks for the same large buffers and frees them again: mapped, brought in page by
+ * page and unmapped, that was a quarter of a small request's time. So a few are wiped by writing and
+ * kept, in a list for each number of pages; a thousand streams that hold some each find them gone and
+ * take theirs from the system. When as many are kept as may be, one of another size makes way: what is
+ * given back is what is asked for next.
  */
 #include "host-broker/curl_memory.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,56 +24,86 @@
 
 #include "common/secret.h"
 
-#define PAGE 4096 /* where the kernel's are larger, madvise refuses and zeros are written */
-#define LARGE (8 * PAGE)
-/* For malloc(3): libcurl's buffers, of which an idle stream uses little. */
-#define ON_PAGES_OF_ITS_OWN (16 * 1024)
-#define KEPT_MAX 64
-#define KEPT_SIZE_MAX (64 * 1024)
+#define PAGE 4096 /* where the kernel's are larger, it rounds a mapping up */
+#define LARGE (3 * PAGE)
+#define KEPT_MAX 128 /* blocks */
+#define KEPT_PAGES_MAX 17
 
 struct block {
     alignas(max_align_t) size_t size; /* of what follows */
+    struct block *next;               /* while it is kept */
 };
 
-/* Of each thread, as libcurl's resolver has some: it takes no large block, and so keeps none. */
-static _Thread_local struct block *kept[KEPT_MAX];
-static _Thread_local unsigned kept_count;
+/* Of the thread that serves; libcurl's resolver has others, which come and go and keep nothing. */
+static _Thread_local struct kept_blocks {
+    struct block *of_pages[KEPT_PAGES_MAX + 1];
+    unsigned count;
+    bool keeps;
+} kept;
 
-static struct block *take_kept(size_t size)
+static bool is_large(size_t size)
 {
-    for (unsigned i = kept_count; i-- > 0;) {
-        struct block *block = kept[i];
-        if (block->size != size)
+    return size >= LARGE;
+}
+
+static size_t pages_of(size_t size)
+{
+    return (sizeof(struct block) + size + PAGE - 1) / PAGE;
+}
+
+static struct block *take_kept(size_t pages)
+{
+    struct block *block = kept.of_pages[pages];
+    kept.of_pages[pages] = block->next;
+    kept.count--;
+    return block;
+}
+
+static struct block *take_pages(size_t pages)
+{
+    if (pages <= KEPT_PAGES_MAX && kept.of_pages[pages] != NULL)
+        return take_kept(pages);
+    void *memory =
+        mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Has one of another size make way. */
+static bool make_way(size_t pages)
+{
+    for (size_t other = KEPT_PAGES_MAX; other > 0; other--) {
+        if (other == pages || kept.of_pages[other] == NULL)
             continue;
-        kept[i] = kept[--kept_count];
-        return block;
+        munmap(take_kept(other), other * PAGE);
+        return true;
     }
-    return NULL;
+    return false;
+}
+
+/* What is unmapped the kernel wipes before anybody sees it again. */
+static void give_pages_back(struct block *block, size_t size)
+{
+    size_t pages = pages_of(size);
+    if (!kept.keeps || pages > KEPT_PAGES_MAX || (kept.count == KEPT_MAX && !make_way(pages))) {
+        munmap(block, pages * PAGE);
+        return;
+    }
+    secret_wipe(block + 1, size);
+    block->next = kept.of_pages[pages];
+    kept.of_pages[pages] = block;
+    kept.count++;
 }
 
 void *curl_memory_new(size_t size)
 {
-    if (size > SIZE_MAX - sizeof(struct block))
+    if (size > SIZE_MAX / 2)
         return NULL;
-    struct block *block = size < ON_PAGES_OF_ITS_OWN ? NULL : take_kept(size);
-    if (block == NULL)
-        block = malloc(sizeof(*block) + size);
+    struct block *block =
+        is_large(size) ? take_pages(pages_of(size)) : malloc(sizeof(*block) + size);
     if (block == NULL)
         return NULL;
     block->size = size;
     return block + 1;
-}
-
-static void wipe(char *bytes, size_t size)
-{
-    char *first = (char *)(((uintptr_t)bytes + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
-    char *behind = (char *)((uintptr_t)(bytes + size) & ~(uintptr_t)(PAGE - 1));
-    if (size < LARGE || madvise(first, (size_t)(behind - first), MADV_DONTNEED) < 0) {
-        secret_wipe(bytes, size);
-        return;
-    }
-    secret_wipe(bytes, (size_t)(first - bytes));
-    secret_wipe(behind, (size_t)(bytes + size - behind));
 }
 
 void curl_memory_free(void *memory)
@@ -78,13 +111,11 @@ void curl_memory_free(void *memory)
     if (memory == NULL)
         return;
     struct block *block = (struct block *)memory - 1;
-    size_t size = block->size;
-    if (size >= ON_PAGES_OF_ITS_OWN && size <= KEPT_SIZE_MAX && kept_count < KEPT_MAX) {
-        secret_wipe(memory, size);
-        kept[kept_count++] = block;
+    if (is_large(block->size)) {
+        give_pages_back(block, block->size);
         return;
     }
-    wipe(memory, size);
+    secret_wipe(memory, block->size);
     free(block);
 }
 
@@ -118,7 +149,7 @@ char *curl_memory_copy(const char *text)
 
 int curl_memory_start(void)
 {
-    (void)mallopt(M_MMAP_THRESHOLD, ON_PAGES_OF_ITS_OWN);
+    kept.keeps = true;
     CURLcode code =
         curl_global_init_mem(CURL_GLOBAL_DEFAULT, curl_memory_new, curl_memory_free,
                              curl_memory_resize, curl_memory_copy, curl_memory_new_zeroed);

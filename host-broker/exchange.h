@@ -28,7 +28,7 @@
 #include "host-broker/rewrite_gzip.h"
 #include "host-broker/route.h"
 
-#define EXCHANGE_CURL_BUFFER (32 * 1024L) /* libcurl's own, downwards */
+#define EXCHANGE_CURL_BUFFER (16 * 1024L) /* libcurl's own, downwards */
 /* Upwards a whole head fits: libcurl 7.88 never sends the end of one that is larger by three buffers. */
 #define EXCHANGE_CURL_HEAD (96 * 1024L)
 #define EXCHANGE_CURL_SMALL_HEAD (16 * 1024L) /* nearly all; libcurl takes no less */
