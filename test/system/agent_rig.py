@@ -25,7 +25,7 @@ TOKEN = "0123456789abcdef" * 4
 SECRET = "fedcba9876543210" * 4
 PREFACE = f"CODEV/1 {TOKEN}\r\n".encode()
 WAY_IN = f"CODEV-IN 1 {SECRET}\n".encode()
-PATIENCE = 20  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
 
 
 @functools.cache

@@ -27,7 +27,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / os.environ.get("CODEV_BUILD", "build") / "bin"))
 BROKER = os.environ.get("CODEV_BROKER", str(BIN / "codev-broker"))
 SANITIZED = bool(os.environ.get("CODEV_SAN"))
-PATIENCE = 20  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
 SECRET = "sk-real-gateway-secret-0123456789"
 SECRET_FIELDS = {"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"}
 guests_secrets = set()  # values that clients have sent in these: no broker may ever write one down
@@ -185,11 +185,12 @@ class Upstream:
             self.listener.shutdown(socket.SHUT_RDWR)  # ends the accept: its descriptor's number may soon be another's
         self.acceptor.join(PATIENCE)
         self.listener.close()
+        faults = list(self.faults)  # what handlers say when their connection ends under them is none
         for connection in self.connections:
-            with contextlib.suppress(OSError):
-                connection.close()
-        if self.faults:
-            raise self.faults[0]
+            with contextlib.suppress(OSError):  # each thread closes its own: it may be in a call on that number
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
+        if faults:
+            raise faults[0]
 
     def __enter__(self):
         return self
@@ -290,10 +291,20 @@ class Client:
     def __init__(self, path, preface):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(PATIENCE)
-        self.socket.connect(str(path))
+        self._connect(str(path))
         self.pending = b""
         if preface:
             self.socket.sendall(preface)
+
+    def _connect(self, path):
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self.socket.connect(path)
+                return
+            except BlockingIOError:  # the backlog is full: of a Unix socket that is an error, whatever the time-out
+                assert time.monotonic() < end, "it accepts nobody"
+                time.sleep(0.01)
 
     def send(self, data):
         self.socket.sendall(data if isinstance(data, bytes) else data.encode())
@@ -444,9 +455,10 @@ class Broker:
         """The log, once it holds `count` lines that match."""
         end = time.monotonic() + PATIENCE
         while True:
-            lines = []
-            if self.log_file.exists():
-                lines = [json.loads(line) for line in self.log_file.read_text().splitlines()]
+            text = ""
+            with contextlib.suppress(FileNotFoundError):  # not yet there, or moved away
+                text = self.log_file.read_text().rpartition("\n")[0]  # the last line may still be written
+            lines = [json.loads(line) for line in text.splitlines()]
             lines = [line for line in lines if all(line.get(key) == value for key, value in match.items())]
             if count is None or len(lines) >= count:
                 return lines

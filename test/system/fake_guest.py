@@ -58,7 +58,7 @@ class Guest:
         self.handler = None
 
     def dial(self, port=1024):
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while True:
             connection = socket.socket(socket.AF_UNIX)
             try:

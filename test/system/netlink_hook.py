@@ -8,6 +8,8 @@ import re
 import socket
 import struct
 
+import procfs
+
 NETLINK_NETFILTER = 12
 NFNL_SUBSYS_NFTABLES = 10
 BATCH_BEGIN, BATCH_END, NEWTABLE, DELTABLE = 16, 17, NFNL_SUBSYS_NFTABLES << 8, NFNL_SUBSYS_NFTABLES << 8 | 2
@@ -56,10 +58,10 @@ def owner_socket(pid):
     inodes = {row[-1] for row in rows if int(row[1]) == NETLINK_NETFILTER and int(row[3], 16) == 0}
     process = LIBC.syscall(PIDFD_OPEN, pid, 0)
     copies = []
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        link = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{name}"))
+    for number, target in procfs.descriptors(pid).items():
+        link = re.fullmatch(r"socket:\[(\d+)\]", target)
         if link and link.group(1) in inodes:
-            copies.append(LIBC.syscall(PIDFD_GETFD, process, int(name), 0))
+            copies.append(LIBC.syscall(PIDFD_GETFD, process, number, 0))
     os.close(process)
     assert len(copies) == 1 and copies[0] >= 0
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER, copies[0]) as channel:

@@ -12,13 +12,17 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
 import pytest
 
-from broker_rig import PATIENCE, Authority
+from broker_rig import PATIENCE, TOP, Authority
+
+sys.path.insert(0, str(TOP / "test/world"))
+from ports import free_port  # noqa: E402
 
 
 def need(program):
@@ -39,11 +43,6 @@ def outside():
                 return name, address
     pytest.skip("this machine has no name but localhost")
     raise AssertionError
-
-
-def free_port(address="127.0.0.1"):
-    with socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
-        return probe.getsockname()[1]
 
 
 def wait_port(process, port, address="127.0.0.1", log=None):
@@ -145,17 +144,25 @@ class Squid:
         # a name of its own: squid's shared memory is called after it
         self.process = subprocess.Popen([need("squid"), "-N", "-n", f"codev{os.getpid()}x{self.port}", "-f", folder / "squid.conf"],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_port(self.process, self.port, log=folder / "cache.log")
+        for port in (self.port, self.tls_port):
+            wait_port(self.process, port, log=folder / "cache.log")
 
     def url(self, user=None, scheme="http"):
         port = self.tls_port if scheme == "https" else self.port
         return f"{scheme}://{user + '@' if user else ''}localhost:{port}"
 
     def log(self):
-        """[(method, target, status, user)], once the requests that were answered are in it."""
-        time.sleep(0.1)
+        """[(method, target, status, user)]. A request may be answered a moment before it is here, and a tunnel is when it ends."""
         file = self.folder / "access.log"
-        return [tuple(line.split(" ", 3)) for line in file.read_text().splitlines()] if file.exists() else []
+        whole = file.read_text().rpartition("\n")[0] if file.exists() else ""
+        return [tuple(line.split(" ", 3)) for line in whole.splitlines()]
+
+    def wait_logged(self, wanted):
+        """Until a line is in the log for which wanted(method, target, status, user) is true."""
+        end = time.monotonic() + PATIENCE
+        while not any(wanted(*line) for line in self.log()):
+            assert time.monotonic() < end, self.log()
+            time.sleep(0.05)
 
     def stop(self):
         stop_process(self.process)

@@ -13,6 +13,12 @@ BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / "build" / "bin"))
 PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
 
 
+def whole_lines(path):
+    """The JSON lines of a file to which somebody may be adding one."""
+    text = path.read_text().rpartition("\n")[0] if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
+
+
 class Rig:
     """A folder of its own in /tmp that every user may enter: QEMU does not run as root."""
 
@@ -57,8 +63,7 @@ class Rig:
         return process.returncode, out, err.decode()
 
     def notes(self):
-        text = self.notes_file.read_text() if self.notes_file.exists() else ""
-        notes = [json.loads(line) for line in text.splitlines()]
+        notes = whole_lines(self.notes_file)
         for note in notes:
             assert not (isinstance(note, dict) and "scenario failed" in note), note["scenario failed"]
         return notes
@@ -70,7 +75,7 @@ class Rig:
             time.sleep(0.02)
 
     def events(self):
-        return [json.loads(line) for line in self.events_file.read_text().splitlines()]
+        return whole_lines(self.events_file)
 
     def run_folders(self):
         return sorted(path.name for path in self.runtime.iterdir())

@@ -85,8 +85,8 @@ def test_upper_case_token_is_no_token(broker):
 
 
 def test_silence_is_ended_after_five_seconds(broker):
+    started = time.monotonic()
     with broker.client(b"CODEV/1 ") as client:
-        started = time.monotonic()
         assert client.response().status == 401
         assert time.monotonic() - started > 4
         assert client.is_closed()
@@ -333,12 +333,17 @@ def test_sigterm_drains(tmp_path):
 
 
 def test_sigterm_does_not_wait_for_ever(tmp_path):
-    stuck = threading.Event()
-    with Upstream(serve_with(lambda peer, head: stuck.wait(60))) as upstream:
+    reached, stuck = threading.Event(), threading.Event()
+
+    def answer(peer, head):
+        reached.set()
+        stuck.wait(60)
+
+    with Upstream(serve_with(answer)) as upstream:
         broker = Broker(tmp_path, gateway=upstream.url)
         with broker.client() as client:
             client.request("/gateway/x", read=False)
-            time.sleep(0.2)
+            assert reached.wait(PATIENCE)
             broker.signal(signal.SIGTERM)
             assert broker.process.wait(PATIENCE) == 0
         stuck.set()

@@ -3,7 +3,7 @@ import os
 import pathlib
 import shutil
 import signal
-import subprocess
+import threading
 import time
 
 import pytest
@@ -60,6 +60,13 @@ def copies(broker, secret):
     return found
 
 
+def wait_for_copies(broker, count):
+    end = time.monotonic() + PATIENCE
+    while len(copies(broker, SECRET.encode())) != count:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 @as_root
 def test_gateway_token_is_in_one_locked_place(tmp_path, upstream):
     """libcurl copies it into every request: after twenty of them there is one copy still, and none after the logout."""
@@ -73,13 +80,10 @@ def test_gateway_token_is_in_one_locked_place(tmp_path, upstream):
             assert client.response().status == 200
             assert client.request("/gateway/x").status == 200
             client.close()
-        end = time.monotonic() + PATIENCE
-        while len(copies(broker, SECRET.encode())) != 1:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        wait_for_copies(broker, 1)
         broker.token_file.unlink()
         assert broker.get("/gateway/x").status == 503
-        assert copies(broker, SECRET.encode()) == []
+        wait_for_copies(broker, 0)
         broker.token_file.write_text("another-token\n")
         assert broker.get("/gateway/x").status == 200
         assert len(copies(broker, b"another-token")) == 1
@@ -88,17 +92,23 @@ def test_gateway_token_is_in_one_locked_place(tmp_path, upstream):
 @as_root
 def test_token_of_a_broken_off_request_is_gone(tmp_path):
     """Cancelled while the upstream is silent: what was built for it is wiped too."""
-    with Upstream(lambda peer: peer.read_head() and peer.wait_closed()) as upstream, \
-            Broker(tmp_path, gateway=upstream.url) as broker:
+    reached = threading.Semaphore(0)
+
+    def handler(peer):
+        if peer.read_head():
+            reached.release()
+            peer.wait_closed()
+
+    with Upstream(handler) as upstream, Broker(tmp_path, gateway=upstream.url) as broker:
         for _ in range(5):
             with broker.client() as client:
                 client.request("/gateway/x", read=False)
-                time.sleep(0.1)
+                assert reached.acquire(timeout=PATIENCE)
         broker.log_lines(5, end="cancelled")
         broker.token_file.unlink()
         broker.signal(signal.SIGHUP)
         broker.wait_event("login")
-        assert copies(broker, SECRET.encode()) == []
+        wait_for_copies(broker, 0)
 
 
 def test_no_core_is_left(tmp_path, upstream):

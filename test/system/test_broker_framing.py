@@ -1,9 +1,9 @@
 """Where messages begin and end: strict requests, answers framed anew, order of pipelined answers."""
-import time
+import threading
 
 import pytest
 
-from broker_rig import Broker, Upstream, echo, fields_of, serve_with
+from broker_rig import PATIENCE, Broker, Upstream, echo, fields_of, serve_with
 
 HOST = b"Host: h\r\n"
 
@@ -205,7 +205,7 @@ def test_flood_of_pipelined_refusals_to_a_client_that_does_not_read(broker):
                 sent += client.socket.send(request * 50)
         except TimeoutError:
             pass
-        client.socket.settimeout(20)
+        client.socket.settimeout(PATIENCE)
         assert broker.rss_kib() < (400_000 if "san" in str(broker.process.args[0]) else 80_000)
         for _ in range(sent // len(request)):
             assert client.response().status == 404
@@ -312,11 +312,16 @@ def test_truncation_stays_visible(broker, raw):
 
 
 def test_reset_of_a_close_delimited_answer_is_visible(tmp_path):
+    arrived = threading.Event()
+
     def breaking(peer, head):
         peer.send(b"HTTP/1.1 200 OK\r\n\r\nhalf")
-        time.sleep(0.2)
+        arrived.wait(PATIENCE)
         peer.reset()
-    with Upstream(serve_with(breaking)) as upstream, Broker(tmp_path, gateway=upstream.url) as broker:
-        response = broker.get("/gateway/x")
+    with Upstream(serve_with(breaking)) as upstream, Broker(tmp_path, gateway=upstream.url) as broker, broker.client() as client:
+        client.request("/gateway/x", read=False)
+        client.pending = client.read_until(b"half") + client.pending
+        arrived.set()
+        response = client.response()
         assert response.body == b"half" and not response.complete
         assert broker.log_lines(1)[0]["end"] == "upstream-error"

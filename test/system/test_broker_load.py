@@ -312,7 +312,7 @@ def test_strangers_are_64_at_most(tmp_path):
         before = broker.descriptors()
         strangers = [stack.enter_context(broker.client(b"")) for _ in range(200)]
         assert broker.get("/nope").status == 404
-        assert broker.descriptors() <= before + 64 + 1
+        rest_of("the strangers", PATIENCE, lambda: broker.descriptors() <= before + 64)
         closed = sum(1 for stranger in strangers if select.select([stranger.socket], [], [], 0)[0])
         assert closed >= 200 - 64
 
@@ -337,7 +337,9 @@ def test_a_gibibyte_for_a_client_that_does_not_read(tmp_path):
             client.read_until(b"\r\n\r\n")
             left = 64 * MIB - len(client.pending)
             while left:
-                left -= len(client.socket.recv(min(left, MIB)))
+                piece = client.socket.recv(min(left, MIB))
+                assert piece, f"{left} bytes are missing"
+                left -= len(piece)
         return True
 
     with Upstream(serve_with(answer)) as upstream, Broker(tmp_path, gateway=upstream.url) as broker, \
@@ -401,7 +403,8 @@ def test_descriptors_that_run_out(tmp_path):
 # --- cancel, before there is a connection ----------------------------------------------------------------------------
 
 def leave_and_measure(broker, target):
-    """A client that leaves half a second after its request: how long until the log has it, and nobody else waits."""
+    """A client that leaves half a second after its request: the log has it long before the broker would give up by itself
+    (after 10 s), and nobody else waits."""
     with broker.client() as client:
         client.request(target, read=False)
         time.sleep(0.5)
@@ -411,7 +414,7 @@ def leave_and_measure(broker, target):
     assert (line["end"], line["status"]) == ("cancelled", 0)
     assert broker.get("/nope").status == 404
     print(f"cancelled within {passed * 1000:.0f} ms (with a look at the log every 20 ms)")
-    assert passed < 5
+    assert passed < 8
 
 
 def test_cancel_while_it_connects(tmp_path):

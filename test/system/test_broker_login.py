@@ -141,7 +141,7 @@ def test_log_rotates(tmp_path, upstream):
             time.sleep(0.05)
         with broker.client() as client:
             client.request("/gateway/last")
-        while not log.read_text().strip().endswith("}") or "/gateway/last" not in log.read_text():
+        while not log.exists() or "/gateway/last" not in log.read_text().rpartition("\n")[0]:
             assert time.monotonic() < end
             time.sleep(0.05)
         assert log.stat().st_size < 16 * 1024

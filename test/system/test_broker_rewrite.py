@@ -431,11 +431,14 @@ def test_a_tarball_by_its_rewritten_link(tmp_path):
 def test_an_upstream_that_breaks_off_breaks_off(broker):
     def function(peer, _):
         peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n" + DOCUMENT[:40])
-        time.sleep(0.05)
+        arrived.wait(PATIENCE)
         peer.reset()
-    Answering.function = function
+    arrived, Answering.function = threading.Event(), function
     with broker.client() as client:
-        response = ask(client, "npm")
+        ask(client, "npm", read=False)
+        client.pending = client.read_until(b"\r\n\r\n") + client.pending
+        arrived.set()
+        response = client.response()
     assert response.status == 200 and not response.complete
     assert DOCUMENT.startswith(response.body)
 
@@ -505,7 +508,9 @@ def test_64_streams_of_50_mb_need_little_memory(tmp_path, upstream, coding):
         for client in clients:
             received = 0
             while received < 200_000:
-                received += len(client.socket.recv(65536))
+                piece = client.socket.recv(65536)
+                assert piece, f"it ended after {received} bytes"
+                received += len(piece)
         assert len(sent) == STREAMS
         each = (broker.rss_kib() - before) / STREAMS
         for client in clients:

@@ -269,16 +269,12 @@ def test_guest_url(tmp_path, registry):
 # --- what is wrong with an upstream ----------------------------------------------------------------------------------
 
 def test_causes_of_502(tmp_path):
-    closed = socket.create_server(("127.0.0.1", 0))
-    port = closed.getsockname()[1]
-    closed.close()
-
     def no_tls(peer):
         peer.connection.recv(100)
         peer.answer(b"", "400 Bad Request")
 
     with Upstream(serve_with(echo), certificates=other_authority()) as untrusted, Upstream(no_tls, tls=False) as http:
-        rules = {"refused": f"https://127.0.0.1:{port}", "unknown": "https://no-such-host.invalid", "untrusted": untrusted.url,
+        rules = {"refused": "https://127.0.0.1:1", "unknown": "https://no-such-host.invalid", "untrusted": untrusted.url,
                  "no-tls": f"https://127.0.0.1:{http.port}", "name": untrusted.url.replace("127.0.0.1", "localhost")}
         with Broker(tmp_path, rules=rules) as broker:
             for name, kind in [("refused", "codev_upstream_connect"), ("unknown", "codev_upstream_name"),

@@ -1,8 +1,10 @@
 """Streams: piece by piece in both directions, back-pressure, the client that leaves, connections that went stale."""
+import contextlib
 import hashlib
 import os
 import queue
 import socket
+import ssl
 import threading
 import time
 
@@ -314,7 +316,7 @@ def test_cancel_reaches_the_upstream(tmp_path, phase, how):
         assert closed.get(timeout=PATIENCE) is True
         passed = time.monotonic() - left
         print(f"{phase}, {how}: the upstream saw it after {passed * 1000:.1f} ms")
-        assert passed < 5
+        assert passed < 15
         assert broker.log_lines(1)[0]["end"] == "cancelled"
         assert broker.get("/nope").status == 404
         client.close()
@@ -405,14 +407,20 @@ def test_stale_connection(tmp_path, method, status, times):
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_connection_that_the_upstream_closed_meanwhile(tmp_path, method):
+    goodbyes = threading.Semaphore(0)
+
     def handler(peer):
         if peer.read_head():
             peer.answer()
+            peer.connection.settimeout(0)
+            with pytest.raises(ssl.SSLWantReadError):  # TLS's goodbye has gone, and the broker's is not awaited
+                peer.connection.unwrap()
+            goodbyes.release()
 
     with Scene(tmp_path, handler) as scene, scene.broker.client() as client:
         for _ in range(5):
             assert client.request("/gateway/x", method=method).status == 200
-            time.sleep(0.1)
+            assert goodbyes.acquire(timeout=PATIENCE)
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------
@@ -453,10 +461,17 @@ def test_more_connections_than_allowed_are_503(tmp_path):
             assert (response.status, response.error) == (503, "codev_busy")
         clients.pop().close()
         end = time.monotonic() + PATIENCE
-        while broker.get("/nope").status != 404:
+        while not is_served(broker):
             assert time.monotonic() < end
         for client in clients:
             client.close()
+
+
+def is_served(broker):
+    """Not while the broker has not seen that another left: then the connection may end before it is asked anything."""
+    with contextlib.suppress(BrokenPipeError):
+        return broker.get("/nope").status == 404
+    return False
 
 
 def test_idle_limits(tmp_path):
@@ -471,7 +486,7 @@ def test_idle_limits(tmp_path):
             peer.read(100)
         stuck.wait(60)
 
-    with Scene(tmp_path, serve_with(answer), options=["--idle-timeout", "2s"]) as scene:
+    with Scene(tmp_path, serve_with(answer), options=["--idle-timeout", "6s"]) as scene:
         silent, half, upload, idle = (scene.broker.client() for _ in range(4))
         silent.request("/gateway/silent", read=False)
         half.request("/gateway/half", read=False)
@@ -492,10 +507,10 @@ def test_a_quiet_stream_is_not_cut(tmp_path):
     def answer(peer, head):
         peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n")
         for _ in range(8):
-            time.sleep(0.6)
+            time.sleep(1)
             peer.send(b".")
 
-    with Scene(tmp_path, serve_with(answer), options=["--idle-timeout", "2s"]) as scene:
+    with Scene(tmp_path, serve_with(answer), options=["--idle-timeout", "6s"]) as scene:
         response = scene.broker.get("/gateway/x")
         assert response.complete and response.body == b"." * 8
 

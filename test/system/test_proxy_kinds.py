@@ -2,7 +2,6 @@
 import contextlib
 import os
 import shutil
-import time
 import urllib.parse
 
 import pytest
@@ -77,14 +76,14 @@ def check_both(broker, label):
 def test_http_proxy(start, squid, nginx):
     broker = start("--proxy", squid.url())
     check_both(broker, f"localhost:{squid.port}")
-    assert ("GET", f"{nginx.plain}/x?", "200", "-") in squid.log()  # the whole URL, but for the query that squid hides
+    forwarded = ("GET", f"{nginx.plain}/x?", "200", "-")  # the whole URL, but for the query that squid hides
+    squid.wait_logged(lambda *line: line == forwarded)
     assert b"squid.test" in broker.get("/plain/x").body  # its Via: the request came through it
     broker.get("/secure/x", fields=["Connection: close"])
     broker.process.stdin.close()  # squid tells of a tunnel when it ends
     broker.process.wait(PATIENCE)
-    end = time.monotonic() + PATIENCE
-    while ("CONNECT", f"{outside()[0]}:{nginx.tls_port}", "200", "-") not in squid.log():
-        assert time.monotonic() < end, squid.log()
+    tunnel = ("CONNECT", f"{outside()[0]}:{nginx.tls_port}", "200", "-")
+    squid.wait_logged(lambda *line: line == tunnel)
 
 
 @pytest.mark.parametrize("variables", [("http_proxy", "https_proxy"), ("HTTP_PROXY", "HTTPS_PROXY"), ("all_proxy",),
@@ -108,7 +107,7 @@ def test_login(request, start, kind):
     proxy = request.getfixturevalue(kind)
     broker = start("--proxy", proxy.url(USER))
     check_both(broker, f"localhost:{proxy.port}")
-    assert any(user != "-" and status == "200" for _, _, status, user in proxy.log())
+    proxy.wait_logged(lambda method, target, status, user: user != "-" and status == "200")
     assert Squid.PASSWORD not in broker.log_file.read_text() + broker.errors()
     assert urllib.parse.quote(Squid.PASSWORD, safe="") not in broker.log_file.read_text() + broker.errors()
 

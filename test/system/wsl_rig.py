@@ -30,7 +30,7 @@ import procfs
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 GUEST = pathlib.Path(os.environ.get("CODEV_GUEST", TOP / "build" / "guest" / "x86_64"))
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / "build" / "bin"))
-PATIENCE = 40  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
 INIT = "/usr/sbin/codev-init"
 SECRET = "5ec0" * 16
 LIBC = ctypes.CDLL(None, use_errno=True)

@@ -37,9 +37,10 @@ import world_go
 import world_npm
 import world_python
 from npm_modules import modules
+from ports import free_port
 
 HERE = pathlib.Path(__file__).resolve().parent
-PATIENCE = 30  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
 COMPANIONS = {"npm": ["npm-files"], "pypi": ["pypi-files"], "crates": ["crates-files"], "goproxy": ["sumdb"],
               "github": ["github-lfs", "github-archive"], "debian": ["debian-security"]}
 NAMES = [*COMPANIONS, *sum(COMPANIONS.values(), [])]
@@ -50,11 +51,6 @@ def need(program):
     if not path:
         raise FileNotFoundError(f"{program} is not installed: see rootfs/packages")
     return path
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
 
 
 class Authority:
