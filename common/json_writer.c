@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/encoding.h"
+#include "common/number.h"
 #include "common/utf8.h"
 
 static void append(struct json_writer *writer, const char *text, size_t length)
@@ -85,6 +86,12 @@ static size_t escape_character(char out[8], uint32_t code)
     return code < 0x20 ? (size_t)snprintf(out, 8, "\\u%04x", (unsigned)code) : 0;
 }
 
+/* An ASCII character that stands for itself. */
+static bool is_plain(char byte)
+{
+    return byte >= ' ' && byte != '"' && byte != '\\' && (signed char)byte > 0;
+}
+
 void json_write_bytes(struct json_writer *writer, const char *value, size_t length)
 {
     separate(writer);
@@ -93,6 +100,10 @@ void json_write_bytes(struct json_writer *writer, const char *value, size_t leng
     while (i < length) {
         uint32_t code;
         char escape[8];
+        if (is_plain(value[i])) { /* by far the most */
+            i++;
+            continue;
+        }
         size_t taken = utf8_decode(value + i, length - i, &code);
         size_t escaped =
             taken > 0 ? escape_character(escape, code) : utf8_encode(escape, UTF8_REPLACEMENT);
@@ -108,21 +119,33 @@ void json_write_bytes(struct json_writer *writer, const char *value, size_t leng
     append(writer, "\"", 1);
 }
 
+/* In `text`, at most a sign more than the digits. */
+static size_t write_signed(char *text, bool negative, uint64_t size)
+{
+    text[0] = '-';
+    return (size_t)negative + number_write(text + negative, size);
+}
+
+static uint64_t size_of(int64_t value)
+{
+    return value < 0 ? -(uint64_t)value : (uint64_t)value;
+}
+
 void json_write_int(struct json_writer *writer, int64_t value)
 {
-    char text[24];
-    int length = snprintf(text, sizeof(text), "%lld", (long long)value);
-    json_write_raw(writer, text, (size_t)length);
+    char text[NUMBER_DIGITS_MAX + 1];
+    json_write_raw(writer, text, write_signed(text, value < 0, size_of(value)));
 }
 
 void json_write_ms(struct json_writer *writer, int64_t nanoseconds)
 {
-    char text[32];
-    uint64_t size = nanoseconds < 0 ? -(uint64_t)nanoseconds : (uint64_t)nanoseconds;
+    char text[NUMBER_DIGITS_MAX + 3];
+    uint64_t size = size_of(nanoseconds);
     uint64_t tenths = size / 100000 + (size % 100000 >= 50000);
-    int length = snprintf(text, sizeof(text), "%s%llu.%llu", nanoseconds < 0 ? "-" : "",
-                          (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
-    json_write_raw(writer, text, (size_t)length);
+    size_t length = write_signed(text, nanoseconds < 0, tenths / 10);
+    text[length++] = '.';
+    text[length++] = (char)('0' + tenths % 10);
+    json_write_raw(writer, text, length);
 }
 
 void json_write_bool(struct json_writer *writer, bool value)

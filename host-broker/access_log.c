@@ -74,15 +74,24 @@ static void rotate(struct access_log *log)
         (void)access_log_reopen(log, NULL);
 }
 
-static void write_time(struct json_writer *writer)
+/* Date and clock are put together once a second, the milliseconds for each line. */
+static void write_time(struct access_log *log, struct json_writer *writer)
 {
     struct timespec now;
     struct tm parts;
-    char text[64], day[32];
+    char text[sizeof(log->clock_text) + 8];
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &parts);
-    strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(text, sizeof(text), "%s.%03ldZ", day, now.tv_nsec / MILLISECONDS);
+    if (now.tv_sec != log->clock || log->clock_length == 0) {
+        gmtime_r(&now.tv_sec, &parts);
+        log->clock_length =
+            strftime(log->clock_text, sizeof(log->clock_text), "%Y-%m-%dT%H:%M:%S.", &parts);
+        log->clock = now.tv_sec;
+    }
+    unsigned ms = (unsigned)(now.tv_nsec / MILLISECONDS);
+    memcpy(text, log->clock_text, log->clock_length);
+    const char behind[] = {(char)('0' + ms / 100), (char)('0' + ms / 10 % 10),
+                           (char)('0' + ms % 10), 'Z', '\0'};
+    memcpy(text + log->clock_length, behind, sizeof(behind));
     json_member_string(writer, "time", text);
 }
 
@@ -92,7 +101,7 @@ static void begin_line(struct access_log *log, struct json_writer *writer, char 
     json_write_object_begin(writer);
     if (log->to_events)
         json_member_string(writer, "event", "request");
-    write_time(writer);
+    write_time(log, writer);
 }
 
 static void end_line(struct line_sink *sink, struct json_writer *writer)
@@ -179,7 +188,7 @@ void access_log_event(struct access_log *log, const char *event, const char *key
     json_writer_start(&writer, line, sizeof(line));
     json_write_object_begin(&writer);
     json_member_string(&writer, "event", event);
-    write_time(&writer);
+    write_time(log, &writer);
     json_member_string(&writer, key, value);
     end_line(&log->events, &writer);
 }

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "common/failure.h"
 #include "host-broker/line_sink.h"
@@ -60,6 +61,9 @@ struct access_log {
     struct line_sink events; /* standard output */
     bool to_events;          /* --log - */
     uint64_t file_size;
+    time_t clock; /* the second that clock_text holds */
+    char clock_text[32];
+    size_t clock_length; /* 0: none yet */
     int64_t second;      /* in which refusals are counted */
     unsigned refusals;   /* logged in this second */
     uint64_t suppressed; /* not logged in this second */

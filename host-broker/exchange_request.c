@@ -7,11 +7,11 @@
 #include "host-broker/exchange.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/secret.h"
+#include "host-broker/text_builder.h"
 
 #define METHOD_MAX 64
 #define URL_SIZE (UPSTREAM_ORIGIN_MAX + UPSTREAM_PATH_MAX + REQUEST_HEAD_MAX)
@@ -93,22 +93,23 @@ static int add_line(struct exchange *exchange, const char *line)
 static int add_field(struct exchange *exchange, const struct field *field)
 {
     static char line[LINE_SIZE];
-    int name = (int)field->name.length, value = (int)field->value.length;
-    int length = value == 0 ? snprintf(line, sizeof(line), "%.*s;", name, field->name.bytes)
-                            : snprintf(line, sizeof(line), "%.*s: %.*s", name, field->name.bytes,
-                                       value, field->value.bytes);
-    return length < 0 || (size_t)length >= sizeof(line) ? -EMSGSIZE : add_line(exchange, line);
+    struct text_builder builder = {.text = line, .size = sizeof(line)};
+    text_add(&builder, field->name);
+    text_add_string(&builder, field->value.length == 0 ? ";" : ": ");
+    text_add(&builder, field->value);
+    return text_finish(&builder) < 0 ? -EMSGSIZE : add_line(exchange, line);
 }
 
 static int add_credential(struct exchange *exchange, const struct broker *broker)
 {
     static char line[LINE_SIZE];
-    const char *scheme = broker->options.gateway_auth == GATEWAY_AUTH_BEARER ? "Bearer " : "";
-    struct slice name = broker->options.gateway_header;
-    snprintf(line, sizeof(line), "%.*s: %s%s", (int)name.length, name.bytes, scheme,
-             broker->credential.token);
-    int result = add_line(exchange, line);
-    secret_wipe(line, strlen(line));
+    struct text_builder builder = {.text = line, .size = sizeof(line)};
+    text_add(&builder, broker->options.gateway_header);
+    text_add_string(&builder, ": ");
+    text_add_string(&builder, broker->options.gateway_auth == GATEWAY_AUTH_BEARER ? "Bearer " : "");
+    text_add_string(&builder, broker->credential.token);
+    int result = text_finish(&builder) < 0 ? -EMSGSIZE : add_line(exchange, line);
+    secret_wipe(line, builder.length);
     if (result < 0)
         return result;
     struct curl_slist *last = exchange->fields;

@@ -4,12 +4,11 @@
 #include "host-broker/field.h"
 
 #include <errno.h>
-#include <stdint.h>
 
-#define CLASS_TOKEN 1u
-#define CLASS_VALUE 2u
+#define CLASS_TOKEN FIELD_CLASS_TOKEN
+#define CLASS_VALUE FIELD_CLASS_VALUE
 
-static const uint8_t byte_classes[256] = {
+const uint8_t field_byte_classes[256] = {
     ['\t'] = CLASS_VALUE,
     [' '] = CLASS_VALUE,
     ['!'] = CLASS_TOKEN | CLASS_VALUE,
@@ -31,16 +30,6 @@ static const uint8_t byte_classes[256] = {
     ['~'] = CLASS_TOKEN | CLASS_VALUE,
     [0x80 ... 0xff] = CLASS_VALUE,
 };
-
-bool field_is_token_byte(unsigned char byte)
-{
-    return (byte_classes[byte] & CLASS_TOKEN) != 0;
-}
-
-bool field_is_value_byte(unsigned char byte)
-{
-    return (byte_classes[byte] & CLASS_VALUE) != 0;
-}
 
 bool field_is_token(struct slice text)
 {

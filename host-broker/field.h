@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "host-broker/slice.h"
 
@@ -13,12 +14,23 @@ struct field {
     struct slice name, value;
 };
 
+#define FIELD_CLASS_TOKEN 1u
+#define FIELD_CLASS_VALUE 2u
+extern const uint8_t field_byte_classes[256];
+
 /* tchar of RFC 9110 section 5.6.2: letters, digits and !#$%&'*+-.^_`|~ */
-bool field_is_token_byte(unsigned char byte);
+static inline bool field_is_token_byte(unsigned char byte)
+{
+    return (field_byte_classes[byte] & FIELD_CLASS_TOKEN) != 0;
+}
+
 bool field_is_token(struct slice text); /* at least one of them */
 
 /* What may stand in a value: HTAB, SP, visible ASCII and bytes from 0x80 (obs-text). */
-bool field_is_value_byte(unsigned char byte);
+static inline bool field_is_value_byte(unsigned char byte)
+{
+    return (field_byte_classes[byte] & FIELD_CLASS_VALUE) != 0;
+}
 
 /* Without SP and HTAB at both ends. */
 struct slice field_trim(struct slice text);

@@ -119,10 +119,36 @@ static enum request_fault step_field(struct request_scan *scan, unsigned char by
     return REQUEST_FAULT_LINE_END;
 }
 
+/* Most bytes leave the state as it is: those at `from` are passed in one go, up to `end`. */
+static size_t pass_run(const struct request_scan *scan, const char *bytes, size_t from, size_t end)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    if (scan->state == SCAN_FIELD_VALUE)
+        while (from < end && field_is_value_byte(at[from]))
+            from++;
+    else if (scan->state == SCAN_FIELD_NAME)
+        while (from < end && field_is_token_byte(at[from]))
+            from++;
+    else if (scan->state == SCAN_TARGET)
+        while (from < end && is_target_byte(at[from]))
+            from++;
+    return from;
+}
+
+/* How far a head may reach that began at scan->start. */
+static size_t run_end(const struct request_scan *scan, size_t length)
+{
+    size_t most = scan->start + REQUEST_HEAD_MAX;
+    return length < most ? length : most;
+}
+
 int request_scan_bytes(struct request_scan *scan, const char *bytes, size_t length,
                        enum request_fault *fault)
 {
     while (scan->position < length && scan->state != SCAN_DONE) {
+        scan->position = pass_run(scan, bytes, scan->position, run_end(scan, length));
+        if (scan->position == length)
+            break;
         unsigned char byte = (unsigned char)bytes[scan->position];
         enum request_fault found;
         if (scan->state < SCAN_VERSION)

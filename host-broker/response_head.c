@@ -2,8 +2,8 @@
 #include "host-broker/response_head.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
+
+#include "common/number.h"
 
 /* The registry of RFC 9110 section 15 and its neighbours. */
 static const struct {
@@ -107,12 +107,20 @@ static void append(struct response_head *head, struct slice text)
     head->length += text.length;
 }
 
+static void append_number(struct response_head *head, uint64_t number)
+{
+    char digits[NUMBER_DIGITS_MAX];
+    append(head, (struct slice){digits, number_write(digits, number)});
+}
+
 void response_head_begin(struct response_head *head, char *buffer, size_t size, int status)
 {
-    char line[64];
     *head = (struct response_head){.buffer = buffer, .size = size};
-    snprintf(line, sizeof(line), "HTTP/1.1 %03d %s\r\n", status, response_reason(status));
-    append(head, slice_of(line));
+    append(head, SLICE_LITERAL("HTTP/1.1 "));
+    append_number(head, (uint64_t)status);
+    append(head, SLICE_LITERAL(" "));
+    append(head, slice_of(response_reason(status)));
+    append(head, SLICE_LITERAL("\r\n"));
 }
 
 static bool splits_a_line(struct slice text)
@@ -140,15 +148,15 @@ void response_head_lines(struct response_head *head, const char *lines)
 
 static void append_framing(struct response_head *head, const struct response_facts *facts)
 {
-    char line[48];
     switch (response_framing_choose(facts)) {
     case RESPONSE_HEADERS:
         if (!facts->length_known)
             break;
         /* fallthrough */
     case RESPONSE_LENGTH:
-        snprintf(line, sizeof(line), "Content-Length: %" PRIu64 "\r\n", facts->length);
-        append(head, slice_of(line));
+        append(head, SLICE_LITERAL("Content-Length: "));
+        append_number(head, facts->length);
+        append(head, SLICE_LITERAL("\r\n"));
         break;
     case RESPONSE_CHUNKED:
         append(head, SLICE_LITERAL("Transfer-Encoding: chunked\r\n"));

@@ -3,9 +3,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
 
 #include "host-broker/target.h"
+#include "host-broker/text_builder.h"
 
 #define LABEL_MAX 63 /* RFC 1035 */
 
@@ -258,23 +258,30 @@ bool upstream_url_is_loopback(const struct upstream_url *url)
     return strcmp(url->host, url->ipv6 ? "::1" : "localhost") == 0;
 }
 
+static void add_authority(struct text_builder *out, const struct upstream_url *url)
+{
+    text_add_string(out, url->ipv6 ? "[" : "");
+    text_add_string(out, url->host);
+    text_add_string(out, url->ipv6 ? "]" : "");
+    if (url->port == (url->https ? 443 : 80))
+        return;
+    text_add_string(out, ":");
+    text_add_number(out, url->port);
+}
+
 int upstream_url_authority(const struct upstream_url *url, char *out, size_t size)
 {
-    char port[8] = "";
-    if (url->port != (url->https ? 443 : 80))
-        snprintf(port, sizeof(port), ":%u", url->port);
-    int length = snprintf(out, size, "%s%s%s%s", url->ipv6 ? "[" : "", url->host,
-                          url->ipv6 ? "]" : "", port);
-    return (size_t)length < size ? length : -ENOSPC;
+    struct text_builder builder = {.text = out, .size = size};
+    add_authority(&builder, url);
+    return text_finish(&builder);
 }
 
 int upstream_url_origin(const struct upstream_url *url, char *out, size_t size)
 {
-    char authority[UPSTREAM_ORIGIN_MAX];
-    if (upstream_url_authority(url, authority, sizeof(authority)) < 0)
-        return -ENOSPC;
-    int length = snprintf(out, size, "%s://%s", url->https ? "https" : "http", authority);
-    return (size_t)length < size ? length : -ENOSPC;
+    struct text_builder builder = {.text = out, .size = size};
+    text_add_string(&builder, url->https ? "https://" : "http://");
+    add_authority(&builder, url);
+    return text_finish(&builder);
 }
 
 bool upstream_url_same_origin(const struct upstream_url *a, const struct upstream_url *b)
