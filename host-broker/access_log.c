@@ -31,14 +31,15 @@ void log_record_text(char *out, size_t size, struct slice text)
     out[length] = '\0';
 }
 
-static int open_file(struct access_log *log, struct failure *why)
+static int open_file(struct access_log *log, bool *is_file, struct failure *why)
 {
     CLEANUP_FD int fd =
         open(log->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     struct stat info;
     if (fd < 0 || fstat(fd, &info) < 0)
         return failure_errno(why, errno, "open the log %s", log->path);
-    log->file_size = S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0;
+    *is_file = S_ISREG(info.st_mode);
+    log->file_size = *is_file ? (uint64_t)info.st_size : 0;
     return fd_steal(&fd);
 }
 
@@ -55,12 +56,14 @@ int access_log_reopen(struct access_log *log, struct failure *why)
 {
     if (log->path == NULL)
         return 0;
-    int fd = open_file(log, why);
+    bool is_file = false;
+    int fd = open_file(log, &is_file, why);
     if (fd < 0)
         return fd; /* the old file, if any, goes on */
     if (log->lines.fd > STDERR_FILENO)
         close(log->lines.fd);
     log->lines.fd = fd;
+    log->lines.is_file = is_file;
     return 0;
 }
 

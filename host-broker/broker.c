@@ -18,6 +18,9 @@ void broker_warn(struct broker *broker, const char *format, ...)
 bool broker_logged_in(struct broker *broker, bool always)
 {
     struct failure why;
+    if (!always && broker->login_seen != 0 && broker->login_seen == broker->loop.now)
+        return broker->logged_in;
+    broker->login_seen = broker->loop.now;
     bool now = credential_refresh(&broker->credential, always, &why);
     if (now == broker->logged_in)
         return now;

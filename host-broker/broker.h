@@ -46,7 +46,8 @@ struct broker {
     struct broker_options options;
     struct rules rules;
     struct credential credential;
-    bool logged_in; /* as last reported */
+    bool logged_in;     /* as last reported */
+    int64_t login_seen; /* loop.now when it was last looked at; 0: never */
     struct trust trust;
     struct proxy_table proxies;
     bool proxy_trouble; /* as last reported */
@@ -80,7 +81,7 @@ static inline bool broker_is_draining(const struct broker *broker)
     return broker->drain_until != NEVER;
 }
 
-/* Looks at the login and reports a change of it. */
+/* Looks at the login and reports a change of it: once in a wake-up, unless `always`. */
 bool broker_logged_in(struct broker *broker, bool always);
 
 /* A line for the person or app who runs the broker: on standard error and as an event. */

@@ -262,6 +262,18 @@ static void settle_marked(struct broker *broker)
     }
 }
 
+/* Requests that settling has begun are sent at once, rather than in a wake-up of their own. */
+static void start_exchanges(struct broker *broker)
+{
+    bool due = false;
+    for (unsigned i = 0; i < ROUTE_KIND_COUNT; i++)
+        due = due || broker->pools[i].deadline <= broker->loop.now;
+    if (!due)
+        return;
+    finish_exchanges(broker);
+    settle_marked(broker);
+}
+
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -299,6 +311,7 @@ void engine_run(struct broker *broker)
             exchange_hear_proxies(broker);
         expire_connections(broker);
         settle_marked(broker);
+        start_exchanges(broker);
     }
     for (unsigned i = 0; i < broker->options.max_connections; i++)
         connection_close(&broker->connections[i]);

@@ -9,6 +9,7 @@
 void line_sink_init(struct line_sink *sink, int fd)
 {
     sink->fd = fd;
+    sink->is_file = false;
     sink->length = 0;
     sink->dropped = 0;
 }
@@ -34,12 +35,17 @@ static size_t next_piece(const struct line_sink *sink)
     return end == NULL ? LINE_SINK_LINE_MAX : (size_t)(end - sink->buffer) + 1;
 }
 
+static bool may_write(const struct line_sink *sink)
+{
+    struct pollfd poll_fd = {.fd = sink->fd, .events = POLLOUT};
+    return sink->is_file || (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLOUT) != 0);
+}
+
 size_t line_sink_flush(struct line_sink *sink)
 {
     size_t total = 0;
     while (sink->length > 0) {
-        struct pollfd poll_fd = {.fd = sink->fd, .events = POLLOUT};
-        if (poll(&poll_fd, 1, 0) != 1 || (poll_fd.revents & POLLOUT) == 0)
+        if (!may_write(sink))
             break;
         ssize_t written = write(sink->fd, sink->buffer, next_piece(sink));
         if (written < 0 && errno == EINTR)

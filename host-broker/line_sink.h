@@ -15,7 +15,8 @@
 #define LINE_SINK_BUFFER (64 * 1024)
 
 struct line_sink {
-    int fd; /* -1: everything is dropped in silence */
+    int fd;       /* -1: everything is dropped in silence */
+    bool is_file; /* a regular file, which never makes anybody wait for a reader */
     size_t length;
     uint64_t dropped; /* lines, since the caller last set it to 0 */
     char buffer[LINE_SINK_BUFFER];

@@ -37,10 +37,13 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *w
 }
 
 /* Counted from this moment, not from the wake-up: libcurl reads its own clock, and a call that comes too
- * early for it does nothing. */
+ * early for it does nothing. No time at all has come in any case. */
 static void set_timer(struct upstream_pool *pool, long timeout_ms)
 {
-    pool->deadline = timeout_ms < 0 ? NEVER : io_monotonic_ns() + timeout_ms * MILLISECONDS;
+    if (timeout_ms == 0)
+        pool->deadline = pool->loop->now;
+    else
+        pool->deadline = timeout_ms < 0 ? NEVER : io_monotonic_ns() + timeout_ms * MILLISECONDS;
 }
 
 static int on_timer(CURLM *multi, long timeout_ms, void *user)
