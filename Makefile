@@ -130,7 +130,7 @@ GUEST_PROGRAMS := $(if $(INIT_MAIN),$(GUEST)/codev-init) $(if $(AGENT_MAIN),$(GU
 UNIT_PROGRAMS := $(UNIT_TESTS:%=$(VARIANT)/unit/test_%)
 FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(B)/fuzz/fuzz_%)
 KERNEL := $(if $(filter x86_64,$(ARCH)),$(GUEST)/vmlinux $(GUEST)/vmlinuz,$(GUEST)/Image)
-BENCH_PROGRAMS := $(if $(BENCH_SRCS),$(BIN)/bench-load $(GUEST)/bench-load $(NFT_DRIVER))
+BENCH_PROGRAMS := $(if $(BENCH_SRCS),$(BIN)/bench-load $(BIN)/bench-count.so $(GUEST)/bench-load $(NFT_DRIVER))
 IMAGE := $(GUEST)/rootfs.erofs $(GUEST)/rootfs.tar
 TOOLS := $(B)/tools/.complete
 RIG := $(if $(and $(RIG_MAIN),$(filter x86_64,$(ARCH))),$(GUEST)/rig/initramfs $(BIN)/codev-rig)
@@ -215,8 +215,10 @@ $(eval $(call host_program,$(BIN)/codev-sandbox,$(SANDBOX_SRCS) $(SANDBOX_MAIN),
 $(eval $(call host_program,$(BIN)/codev-agent,$(AGENT_SRCS) $(AGENT_MAIN)))
 $(eval $(call host_program,$(BIN)/bench-load,$(BENCH_SRCS) $(BENCH_HOST_SRCS),$(BENCH_LIBS)))
 
-# Loaded into a program of Debian's: no sanitizers, whatever the variant.
+# Loaded into programs of Debian's: no sanitizers, whatever the variant.
 $(BIN)/codev-vsock-fixes.so: $(VSOCK_FIXES_SRCS) | packages
+$(BIN)/bench-count.so: $(BENCH_COUNT_SRCS) | packages
+$(BIN)/codev-vsock-fixes.so $(BIN)/bench-count.so:
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(HOST_CC) $(HOST_CPPFLAGS) $(CFLAGS_ALL) -O2 -fPIC $(HARDEN) $(LDFLAGS_ALL) -shared -o $@ $(filter %.c,$^)
@@ -320,7 +322,7 @@ boots: all
 
 ALL_SOURCES = $(COMMON_SRCS) $(COMMON_GUEST_SRCS) $(NFT_SRCS) $(INIT_SRCS) $(INIT_MAIN) $(AGENT_SRCS) $(AGENT_MAIN) \
 	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_FIXES_SRCS) $(SAN_SRCS) $(SAN_FIRST_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) $(AGENT_RECONNECT_SRCS) $(RIG_SRCS) $(RIG_MAIN) \
-	$(BENCH_SRCS) $(BENCH_HOST_SRCS) $(BENCH_GUEST_SRCS) \
+	$(BENCH_SRCS) $(BENCH_HOST_SRCS) $(BENCH_GUEST_SRCS) $(BENCH_COUNT_SRCS) \
 	$(foreach test,$(UNIT_TESTS),$(unit_$(test)_SRCS)) $(foreach target,$(FUZZ_TARGETS),$(fuzz_$(target)_SRCS))
 
 # T=CHECK runs one check.

@@ -8,9 +8,11 @@ the probe as codev, which prints the clock again. They do no more than that: no 
 user's folder, firewall, relay, drop or self-test.
 
 Where the processor is emulated, most of such a boot is the emulator translating code that runs for the first time (doc/performance.md).
-So each is also booted with QEMU's clock counting instructions (-icount shift=0: one a nanosecond, and a wait lasts until what is waited
-for): those figures say what a boot costs where code need not be translated, and a busy machine does not change them. A wait for
-the host is not counted in instructions, so the least of the rounds is taken.
+So each is also booted with a plugin in QEMU (count/count.c) that counts, from mark to mark, the instructions that ran, the repetitions
+of string instructions, and the instructions that were translated. The first say what a boot costs where code need not be
+translated, the last what it costs where it must. A wait is in none of them, so a busy machine does not change them; what is left is
+the kernel's own work in the background, which falls into one stage or another: two runs differ by some percent in a stage and by
+one or two in the sum.
 """
 import json
 import os
@@ -47,8 +49,10 @@ STARTS = {
     "catatonit": BEGIN + "exec /mnt/catatonit -- /mnt/under",
 }
 BINARIES = {"tini": [TINI], "dumb-init": ["/usr/bin/dumb-init"], "catatonit": ["/usr/bin/catatonit"]}
-COUNTING = ("-icount", "shift=0,sleep=off")
-COUNTING_ROUNDS = 2  # they are slow
+COUNTER = bench.BUILD / "bin" / "bench-count.so"
+COUNTS = ("instructions", "steps", "translated")
+COUNTING_ROUNDS = 2
+MARK_BYTES = 12
 BOOT_TIMEOUT_S = 120
 
 
@@ -121,14 +125,60 @@ def wait_for_marks(console, process):
     raise RuntimeError(f"a boot did not reach its mark; console:\n{text[-2000:]}")
 
 
-def boot_ours(project, folder, options=(), counting=False):
-    """codev-init's own report: (total, stage by stage)."""
+# --- counts ----------------------------------------------------------------------------------------------------------
+
+def mark_of(program, function):
+    """Where the function lies in its page, and its first bytes: how the plugin finds it wherever the program is."""
+    linked = bench.BUILD / "obj" / "x86_64" / program  # with symbols
+    symbols = subprocess.run(["nm", linked], check=True, capture_output=True, text=True).stdout
+    address = int(re.search(rf"^([0-9a-f]+) [tT] {function}$", symbols, re.MULTILINE)[1], 16)
+    dump = subprocess.run(["objdump", "-s", "-j", ".text", f"--start-address={address}",
+                           f"--stop-address={address + MARK_BYTES}", linked], check=True, capture_output=True, text=True).stdout
+    code = "".join(word for line in re.findall(r"^ [0-9a-f]+ (.{35})", dump, re.MULTILINE) for word in line.split())
+    return f"mark={address % 4096:x}:{code}"
+
+
+def counter(folder, *marks):
+    """QEMU's arguments that have it count, and the file with its lines."""
+    lines = folder / "counts"
+    lines.write_text("")
+    lines.chmod(0o666)  # QEMU may run as another user
+    return ["-plugin", ",".join([str(COUNTER), f"out={lines}", *marks])], lines
+
+
+def counts_between(lines):
+    """From each mark to the next: {one of COUNTS: millions}."""
+    sums = [[int(number) / 1e6 for number in line.split()] for line in lines.read_text().splitlines()]
+    return [dict(zip(COUNTS, (now - before for before, now in zip(*pair)))) for pair in zip(sums, sums[1:])]
+
+
+def count_ours(folder):
+    """stage -> counts. The stages' marks are calls of report_stage(), the first is main()."""
+    arguments, lines = counter(folder, mark_of("codev-init", "main"), mark_of("codev-init", "report_stage"))
+    _, stages = boot_ours(None, folder, more=arguments)
+    counts = counts_between(lines)
+    if len(counts) != len(stages):
+        raise RuntimeError(f"{len(counts)} of {len(stages)} stages were marked: the image has another codev-init than build/obj")
+    return dict(zip(stages, counts))
+
+
+def count_other(start, guest, disk, folder):
+    """Counts between the two marks of the probe."""
+    arguments, lines = counter(folder, mark_of("probe", "probe_mark"))
+    boot_other(start, guest, disk, folder, arguments)
+    return counts_between(lines)[0]
+
+
+# --- ours ------------------------------------------------------------------------------------------------------------
+
+def boot_ours(project, folder, options=(), more=()):
+    """codev-init's own report: (total, stage by stage). `more` is for QEMU."""
     del project
     events = folder / "events.jsonl"
     events.unlink(missing_ok=True)
     (folder / "mounted").mkdir(exist_ok=True)
     (folder / "mounted").chmod(0o777)
-    more = [word for argument in COUNTING for word in ("--qemu-arg", argument)] if counting else []
+    more = [word for argument in more for word in ("--qemu-arg", argument)]
     done = subprocess.run([str(bench.SANDBOX), "run", *(options or ["--mount", f"{folder / 'mounted'}"]), *more,
                            "--events", str(events), "--", "true"], stdin=subprocess.DEVNULL, capture_output=True)
     stages, total = {}, None
@@ -138,7 +188,7 @@ def boot_ours(project, folder, options=(), counting=False):
             stages[event["name"]] = event["ms"]
         elif event.get("event") == "ready":
             total = event["boot_ms"]
-    if total is None or (done.returncode != 0 and not counting):  # its clock jumps: what follows `ready` may time out
+    if total is None or done.returncode != 0:
         raise subprocess.CalledProcessError(done.returncode, done.args, done.stdout, done.stderr)
     return total, stages
 
@@ -173,6 +223,18 @@ def sizes_and_memory(folder, guest):
 
 # --- all of it -------------------------------------------------------------------------------------------------------
 
+def add_counts(counted, guest, disk, folder):
+    """One counting boot of each; what is counted -> stage or init -> millions."""
+    stages = count_ours(folder)
+    for what in COUNTS:
+        for stage, counts in stages.items():
+            counted.add(what, stage, counts[what])
+        counted.add(what, "codev-init", sum(counts[what] for counts in stages.values()))
+    for kind, start in STARTS.items():
+        for what, number in count_other(start, guest, disk, folder).items():
+            counted.add(what, kind, number)
+
+
 def measure(rounds):
     guest = bench.GUEST
     figures, stages, counted = bench.Figures(), bench.Figures(), bench.Figures()
@@ -188,23 +250,22 @@ def measure(rounds):
             for kind, start in STARTS.items():
                 figures.add("boot", kind, boot_other(start, guest, disk, folder)[0])
         for _ in range(min(rounds, COUNTING_ROUNDS) if accelerator() == "tcg" else 0):
-            total, one = boot_ours(None, folder, counting=True)
-            counted.add("boot", "codev-init", total)
-            for stage, ms in one.items():
-                stages.add("instructions", stage, ms)
-            for kind, start in STARTS.items():
-                counted.add("boot", kind, boot_other(start, guest, disk, folder, COUNTING)[0])
+            add_counts(counted, guest, disk, folder)
         memory = sizes_and_memory(folder, guest)
     return figures, stages, counted, memory
 
 
-def print_instructions(stages, counted):
+def least(counted, what, name):
+    return min(counted.values[what][name]) if counted.values else 0
+
+
+def print_counts(counted):
     if not counted.values:
         return
-    print("\n| instructions (millions, the least of the rounds; a wait counts as its time) | codev-init, sum of its stages |",
-          " | ".join(STARTS), "|\n| --- | ---: |" + " ---: |" * len(STARTS))
-    least = sum(min(values) for values in stages.values["instructions"].values())
-    print(f"| | {least:.1f} |", " | ".join(f"{min(counted.values['boot'][name]):.1f}" for name in STARTS), "|")
+    print("\n| millions, the least of the rounds | codev-init |", " | ".join(STARTS), "|\n| --- | ---: |" + " ---: |" * len(STARTS))
+    for what, label in (("instructions", "instructions"), ("steps", "repetitions of string instructions"),
+                        ("translated", "instructions translated")):
+        print(f"| {label} |", " | ".join(f"{least(counted, what, name):.3f}" for name in ("codev-init", *STARTS)), "|")
 
 
 def run(project, rounds=5):
@@ -212,11 +273,11 @@ def run(project, rounds=5):
     figures, stages, counted, memory = measure(rounds)
     print(f"\nboot: PID 1's first instruction to a running server, {rounds} interleaved boots, accelerator {accelerator()}")
     figures.table("boot", "ms", "tini")
-    print(f"\n| stage | ms | spread | millions of instructions |\n| --- | ---: | ---: | ---: |")
+    print("\n| stage | ms | spread | millions of instructions | translated, thousands |\n| --- | ---: | ---: | ---: | ---: |")
     for stage, values in stages.values["stage"].items():
-        least = min(stages.values.get("instructions", {}).get(stage, [0]))
-        print(f"| {stage} | {statistics.median(values):.1f} | {min(values):.1f}..{max(values):.1f} | {least:.1f} |")
-    print_instructions(stages, counted)
+        print(f"| {stage} | {statistics.median(values):.1f} | {min(values):.1f}..{max(values):.1f} |",
+              f"{least(counted, 'instructions', stage):.2f} | {least(counted, 'translated', stage) * 1000:.1f} |")
+    print_counts(counted)
     print("\n| program | bytes | KiB resident |\n| --- | ---: | ---: |")
     for name, (size, kib) in memory.items():
         print(f"| {name} | {size or 'part of busybox'} | {kib} |")
@@ -226,7 +287,7 @@ def run(project, rounds=5):
     goals = [bench.goal("boot at most 10 ms more than tini", more_ms <= 10, f"{more_ms:+.1f} ms ({accelerator()})"),
              bench.goal("memory at most 1 MiB more than tini, the agent included", more_kib <= 1024, f"{more_kib:+} KiB")]
     return {"accelerator": accelerator(), "rounds": rounds, "boot_ms": figures.values["boot"], "goals": goals,
-            "stages": stages.values, "instructions": counted.values.get("boot", {}), "memory": memory}
+            "stages": stages.values, "millions": counted.values, "memory": memory}
 
 
 if __name__ == "__main__":

@@ -8,3 +8,6 @@ BENCH_SRCS := \
 BENCH_HOST_SRCS := test/bench/load/channel_tls.c
 BENCH_GUEST_SRCS := test/bench/load/channel_plain.c
 BENCH_LIBS := -lssl -lcrypto
+
+# count: QEMU's plugin that counts a guest's instructions.
+BENCH_COUNT_SRCS := test/bench/count/count.c
