@@ -11,6 +11,11 @@ void *pages_map(size_t size)
     return pages == MAP_FAILED ? NULL : pages;
 }
 
+void pages_empty(void *pages, size_t size)
+{
+    (void)madvise(pages, size, MADV_DONTNEED);
+}
+
 void pages_unmap(void *pages, size_t size)
 {
     if (pages != NULL)

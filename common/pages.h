@@ -7,6 +7,9 @@
 /* NULL when there is none. */
 void *pages_map(size_t size);
 
+/* Gives the memory back and keeps the place, zero again. Much less work for the kernel than pages_unmap(). */
+void pages_empty(void *pages, size_t size);
+
 /* Gives it back; harmless with NULL. */
 void pages_unmap(void *pages, size_t size);
 

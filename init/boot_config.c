@@ -310,15 +310,14 @@ int boot_config_parse(struct boot_config *config, enum boot_place place, const c
                       size_t length, struct failure *why)
 {
     const size_t size = CONTROL_TOKENS_MAX * sizeof(struct json_token);
-    void *tokens = pages_map(size);
+    static void *tokens;
 
+    tokens = tokens == NULL ? pages_map(size) : tokens;
     arena = arena == NULL ? pages_map(ARENA_SIZE) : arena;
-    if (tokens == NULL || arena == NULL) {
-        pages_unmap(tokens, size);
+    if (tokens == NULL || arena == NULL)
         return failure_set(why, ENOMEM, "boot configuration: memory for %d tokens",
                            CONTROL_TOKENS_MAX);
-    }
     int result = parse_text(config, place, text, length, tokens, why);
-    pages_unmap(tokens, size);
+    pages_empty(tokens, size);
     return result;
 }

@@ -91,11 +91,12 @@ int sandbox_file_write(const struct boot_config *config, const struct permission
                        struct failure *why)
 {
     /* names that took one line of the control channel take no more here: both are JSON */
-    char *text = pages_map(CONTROL_LINE_MAX);
+    static char *text;
 
+    text = text == NULL ? pages_map(CONTROL_LINE_MAX) : text;
     if (text == NULL)
         return failure_set(why, ENOMEM, "memory for " SANDBOX_FILE);
     int result = write_text(text, config, permissions, why);
-    pages_unmap(text, CONTROL_LINE_MAX);
+    pages_empty(text, CONTROL_LINE_MAX);
     return result < 0 ? result : tool_files_write(config, why);
 }
