@@ -1,6 +1,8 @@
 /* Each block has its size in front of it, so that it can be wiped whole: see curl_memory.h.
  *
- * Small ones are malloc's. A large one (libcurl's buffers, of which an idle stream uses little) lies on
+ * Small ones are malloc's; of those that a request takes and gives back by the dozen a few are kept, in a list for
+ * each size (malloc has such lists too, but of seven only), but under sanitizers, which would not see what is
+ * used after its end. A large one (libcurl's buffers, of which an idle stream uses little) lies on
  * pages of its own, so that what is not used takes no memory, and never in the heap, which would be
  * left with holes that no stream fits into.
  *
@@ -29,6 +31,14 @@
 #define KEPT_MAX 128 /* blocks */
 #define KEPT_PAGES_MAX 17
 
+#define STEP 64 /* sizes of small blocks */
+#define SMALL_STEPS 16
+#ifdef __SANITIZE_ADDRESS__
+#define SMALL_KEPT_MAX 0
+#else
+#define SMALL_KEPT_MAX 64 /* of each size */
+#endif
+
 struct block {
     alignas(max_align_t) size_t size; /* of what follows */
     struct block *next;               /* while it is kept */
@@ -38,6 +48,8 @@ struct block {
 static _Thread_local struct kept_blocks {
     struct block *of_pages[KEPT_PAGES_MAX + 1];
     unsigned count;
+    struct block *of_steps[SMALL_STEPS + 1];
+    unsigned small_count[SMALL_STEPS + 1];
     bool keeps;
 } kept;
 
@@ -94,12 +106,40 @@ static void give_pages_back(struct block *block, size_t size)
     kept.count++;
 }
 
+static size_t steps_of(size_t size)
+{
+    return (size + STEP - 1) / STEP;
+}
+
+static struct block *take_small(size_t size)
+{
+    size_t steps = steps_of(size);
+    if (steps > SMALL_STEPS || kept.of_steps[steps] == NULL)
+        return malloc(sizeof(struct block) + steps * STEP);
+    struct block *block = kept.of_steps[steps];
+    kept.of_steps[steps] = block->next;
+    kept.small_count[steps]--;
+    return block;
+}
+
+static void give_small_back(struct block *block, size_t size)
+{
+    size_t steps = steps_of(size);
+    secret_wipe(block + 1, size);
+    if (!kept.keeps || steps > SMALL_STEPS || kept.small_count[steps] == SMALL_KEPT_MAX) {
+        free(block);
+        return;
+    }
+    block->next = kept.of_steps[steps];
+    kept.of_steps[steps] = block;
+    kept.small_count[steps]++;
+}
+
 void *curl_memory_new(size_t size)
 {
     if (size > SIZE_MAX / 2)
         return NULL;
-    struct block *block =
-        is_large(size) ? take_pages(pages_of(size)) : malloc(sizeof(*block) + size);
+    struct block *block = is_large(size) ? take_pages(pages_of(size)) : take_small(size);
     if (block == NULL)
         return NULL;
     block->size = size;
@@ -111,12 +151,10 @@ void curl_memory_free(void *memory)
     if (memory == NULL)
         return;
     struct block *block = (struct block *)memory - 1;
-    if (is_large(block->size)) {
+    if (is_large(block->size))
         give_pages_back(block, block->size);
-        return;
-    }
-    secret_wipe(memory, block->size);
-    free(block);
+    else
+        give_small_back(block, block->size);
 }
 
 void *curl_memory_new_zeroed(size_t count, size_t size)
