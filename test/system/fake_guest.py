@@ -82,7 +82,11 @@ class Guest:
         return channel
 
     def console(self, data):
+        """Once it returns the line holds it: whatever the guest does next comes later."""
         self.machine.sendall(data)
+        left = len(data)
+        while left and (said := self.machine.recv(left)):
+            left -= len(said)
 
     def way_in(self, handler):
         self.handler = handler
@@ -149,6 +153,7 @@ def play_qemu(arguments):
         if not data:
             return
         serial.sendall(data)
+        machine.sendall(bytes(len(data)))
 
 
 if __name__ == "__main__":

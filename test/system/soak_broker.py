@@ -275,7 +275,7 @@ def soak(seconds, folder):
             thread.join(seconds + 2 * UNANSWERED)
         for worker in workers:
             worker.drop()
-        end = time.monotonic() + 10
+        end = time.monotonic() + UNANSWERED
         while sockets_of(broker) > clients and time.monotonic() < end:
             time.sleep(0.05)
         quarter = len(disturber.sizes) // 4

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import select
 import socket
 import struct
 import time
@@ -215,13 +216,19 @@ def test_absent_broker_is_a_502_and_a_late_one_works(tmp_path):
 
 
 def test_broker_that_appears_while_a_client_waits(tmp_path):
-    front = listen_tcp()
-    with running([{"role": "broker", "fd": front, "dial": [f"unix:{tmp_path}/late"], "secret": TOKEN}]):
-        client = connect(front)
-        client.sendall(b"early")
-        time.sleep(0.3)
-        with listen_unix(tmp_path / "late") as broker:
-            assert read_exactly(accept_broker(broker), 5) == b"early"
+    """Once in a few tries: a client waits some two seconds, and a test may be held up as long."""
+    def arrives(path):
+        front = listen_tcp()
+        with running([{"role": "broker", "fd": front, "dial": [f"unix:{path}"], "secret": TOKEN}]):
+            client = connect(front)
+            client.sendall(b"early")
+            time.sleep(0.3)
+            with listen_unix(path) as broker:
+                if not select.select([broker], [], [], 5)[0]:
+                    return False
+                return read_exactly(accept_broker(broker), 5) == b"early"
+
+    assert any(arrives(tmp_path / f"late-{number}") for number in range(5))
 
 
 def test_502_reaches_a_client_that_is_still_sending(tmp_path):
@@ -248,11 +255,19 @@ def test_client_that_leaves_while_dialling_frees_its_slot(tmp_path):
     front = listen_tcp()
     with running([{"role": "broker", "fd": front, "dial": [f"unix:{tmp_path}/none"], "secret": TOKEN}]) as agent:
         before = agent.descriptors()
-        clients = [connect(front) for _ in range(20)]
-        eventually(lambda: agent.descriptors() == before + 20)
-        for client in clients:
-            client.close()
-        eventually(lambda: agent.descriptors() == before, patience=1.5)  # the dialling window is longer
+
+        def frees_them():
+            """Before the dialling window is over, which frees them too."""
+            began = time.monotonic()
+            clients = [connect(front) for _ in range(20)]
+            while agent.descriptors() < before + 20 and time.monotonic() < began + 1.5:
+                time.sleep(0.01)
+            for client in clients:
+                client.close()
+            eventually(lambda: agent.descriptors() == before)
+            return time.monotonic() < began + 1.5
+
+        assert any(frees_them() for _ in range(10))  # once is enough: a test may be held up for longer than that
 
 
 def test_addresses_are_tried_in_order_and_the_one_that_worked_is_kept(tmp_path):
@@ -388,7 +403,7 @@ def test_memory_returns_after_many_large_transfers(tmp_path):
                 for _ in range(1000):
                     peer.send(bytes(100_000))
                     time.sleep(0.0005)
-        assert agent.resident_kib() > 1024 + 60 * 48, "no ring was filled: this test measures nothing"
+        eventually(lambda: agent.resident_kib() > 1024 + 60 * 48)  # else this test measures nothing
         for client, peer in pairs:
             client.close()
             peer.close()

@@ -8,12 +8,16 @@ import platform
 import re
 import socket
 import subprocess
+import sys
 import time
 
 import pytest
 
-from agent_rig import BUILD, PREFACE, TOKEN, accept, dial_of, eventually, in_thread, listen_tcp, listen_unix, read_all, \
+from agent_rig import TOP, BUILD, PREFACE, TOKEN, accept, dial_of, eventually, in_thread, listen_tcp, listen_unix, read_all, \
     read_exactly, running
+
+sys.path.insert(0, str(TOP / "test/world"))
+from ports import free_port  # noqa: E402
 
 PROBE = str(BUILD / "guest" / platform.machine() / "probe")
 
@@ -27,7 +31,9 @@ def answer_once(listener, answer, request=None):
     peer = accept(listener)
     got = b""
     while b"\r\n\r\n" not in got:
-        got += peer.recv(65536)
+        piece = peer.recv(65536)
+        assert piece, got
+        got += piece
     head, body = got.split(b"\r\n\r\n", 1)
     length = re.search(rb"Content-Length: (\d+)", head)
     if length:
@@ -121,8 +127,7 @@ def serve():
     started = []
 
     def start(mode, size=0):
-        with listen_tcp() as unused:
-            port = unused.getsockname()[1]
+        port = free_port()
         started.append(subprocess.Popen([PROBE, "serve", str(port), mode, str(size)]))
         eventually(lambda: is_open(port))
         return port

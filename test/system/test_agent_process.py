@@ -108,7 +108,7 @@ def test_tcp_connections_are_few_and_end(dns):
     clients = [connect(streams) for _ in range(30)]
     for client in clients[:22]:
         assert client.recv(1) == b"", "the oldest make room"
-    assert agent.descriptors() == before + 8
+    assert agent.descriptors() <= before + 8
     assert clients[29].recv(1) == b"", "after 5 s"
     eventually(lambda: agent.descriptors() == before)
     for client in clients:
@@ -221,7 +221,7 @@ def test_the_parents_end_is_the_agents():
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    eventually(lambda: not os.path.exists(f"/proc/{pid}"))
+    eventually(lambda: procfs.has_ended(pid))
     os.close(reading)
     os.close(writing)
 

@@ -78,15 +78,13 @@ def test_wrong_secret_gets_no_byte(front, first):
 
 def test_half_a_secret_runs_out_of_time(front):
     with to_server(front) as (agent, server):
-        before = agent.descriptors()
+        before, start = agent.descriptors(), time.monotonic()
         client, mute = connect(front), connect(front)
         client.sendall(WAY_IN[:30])
-        start = time.monotonic()
-        assert silent(client, 3) and silent(mute, 0)
         assert nothing_comes(client) and nothing_comes(mute)
-        assert time.monotonic() - start < 15
+        assert time.monotonic() - start > 4
         assert nobody_came(server)
-        assert agent.descriptors() == before
+        eventually(lambda: agent.descriptors() == before)
 
 
 def test_the_server_is_dialled_on_ipv6_when_it_is_not_on_ipv4(front):
@@ -121,7 +119,7 @@ def test_unauthenticated_connections_do_not_crowd_out_others(front):
         mute = [connect(front) for _ in range(DEMANDING + 10)]
         for client in mute[:10]:  # the oldest made room
             assert nothing_comes(client)
-        assert agent.descriptors() == before + DEMANDING
+        assert agent.descriptors() <= before + DEMANDING
         client, peer = enter(front, server)
         peer.sendall(b"in")
         assert read_exactly(client, 2) == b"in"

@@ -11,6 +11,7 @@ import time
 import pytest
 
 import procfs
+from agent_rig import eventually
 from broker_rig import PATIENCE, SANITIZED, SECRET, Broker, other_authority
 from proxy_rig import OutsideAuthority, OutsideNginx, ScriptServer, Squid, outside, pac
 
@@ -203,7 +204,7 @@ def test_dead_candidate_is_tried_last(start, squid):
         assert broker.get("/secure/x").status == 200
         for _ in range(8):
             assert broker.get("/secure/x", fields=["Connection: close"]).status == 200
-        slow = [line for line in broker.log_lines(9, name="secure") if line["ms"] > 2000]
+        slow = [line for line in broker.log_lines(9, name="secure") if line["ms"] > 3900]  # one attempt takes 4 s
         assert len(slow) <= 1
         for filler in fillers:
             filler.close()
@@ -393,17 +394,16 @@ def test_endless_loop(start):
     for thread in waiting:
         thread.start()
     time.sleep(0.3)
-    begun = time.monotonic()
-    assert broker.get("/nope/x").status == 404 and time.monotonic() - begun < 2
+    assert broker.get("/nope/x").status == 404 and (not answers or time.monotonic() - started > 4)  # while they wait
     for thread in waiting:
         thread.join(PATIENCE)
     assert [(answer.status, answer.error) for answer in answers] == [(502, "codev_proxy")] * 2
     assert "5 s" in answers[0].json["error"]["message"]
-    assert 4 < time.monotonic() - started < 15
+    assert time.monotonic() - started > 4
     assert broker.wait_event("proxy")["state"] == "pac-failed"
     begun = time.monotonic()
-    assert broker.get("/secure/x").status == 502 and time.monotonic() - begun < 3  # remembered for a while
-    assert workers_of(broker) == []
+    assert broker.get("/secure/x").status == 502 and time.monotonic() - begun < 4.5  # remembered for a while, not tried for 5 s
+    eventually(lambda: workers_of(broker) == [])
 
 
 def test_loop_while_the_script_is_loaded(start):
@@ -431,10 +431,10 @@ def test_client_leaves_while_the_script_runs(start):
     broker = start(LOOP)
     client = broker.client()
     client.request("/secure/x", read=False)
-    time.sleep(0.3)
+    eventually(lambda: workers_of(broker))
     client.socket.close()
     line = broker.log_lines(1, name="secure")[0]
-    assert line["end"] == "cancelled" and line["ms"] < 3000
+    assert line["end"] == "cancelled" and line["ms"] < 4500  # not at the script's limit of 5 s
 
 
 # --- the process -----------------------------------------------------------------------------------------------------
@@ -469,14 +469,13 @@ def test_the_process_knows_no_secret(start):
     broker = start(LOOP, environment={"SECRET_OF_THE_USER": "do-not-pass", "https_proxy": "http://u:pw-of-proxy@h:1"})
     client = broker.client()
     client.request("/secure/x", read=False)
-    end = time.monotonic() + PATIENCE
-    while not workers_of(broker):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    eventually(lambda: workers_of(broker))
     time.sleep(1)  # well in the script
     resolver = resolver_of(broker)
     processes = [resolver, *workers_of(broker)]
     assert len(processes) == 2
+    for pid in processes:
+        os.kill(pid, signal.SIGSTOP)  # or the script's time would be over while its memory is searched
     secrets = [SECRET.encode(), broker.token.encode(), b"do-not-pass", b"pw-of-proxy"]
     for pid in processes:
         environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
@@ -491,6 +490,8 @@ def test_the_process_knows_no_secret(start):
     assert links.pop(0).startswith("socket:")
     assert links == {1: "/dev/null", 2: "/dev/null"}
     assert "Seccomp:\t2" in pathlib.Path(f"/proc/{processes[1]}/status").read_text()
+    for pid in processes:
+        os.kill(pid, signal.SIGCONT)
     client.socket.close()
 
 
@@ -498,16 +499,11 @@ def test_the_process_ends_with_the_broker(start):
     broker = start(LOOP)
     client = broker.client()
     client.request("/secure/x", read=False)
-    end = time.monotonic() + PATIENCE
-    while not workers_of(broker):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    eventually(lambda: workers_of(broker))
     processes = [resolver_of(broker), *workers_of(broker)]
     client.socket.close()
     broker.process.kill()
-    while not all(map(procfs.has_ended, processes)):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    eventually(lambda: all(map(procfs.has_ended, processes)))
     start.stack.pop_all()  # it was killed on purpose
     broker.process.wait()
     broker.stderr.close()

@@ -5,8 +5,11 @@ and once aimed at a recording upstream, for what reaches it. The rules' suite go
 """
 import collections
 import concurrent.futures
+import itertools
 import re
+import select
 import subprocess
+import time
 
 import pytest
 
@@ -23,13 +26,18 @@ WAYS = {"whole": 1 << 30, "bytewise": 1}
 class Conversation:
     """What a connection brought: statuses of its answers, and whether the broker closed it."""
 
-    def __init__(self, broker, raw, piece, patience):
+    def __init__(self, broker, raw, piece, patience, is_answered=lambda: False):
+        """Silence is no answer, unless the upstream gives one: then it is waited for."""
         self.answers, self.closed = b"", False
         with broker.client() as client:
             client.socket.settimeout(patience)
             try:
                 for start in range(0, len(raw), piece):
                     client.send(raw[start:start + piece])
+                if not select.select([client.socket], [], [], patience)[0]:
+                    broker.get("/nope")  # all that it was sent before this it has read by now
+                    time.sleep(SILENCE)
+                    client.socket.settimeout(PATIENCE if is_answered() else SILENCE)
                 while data := client.socket.recv(65536):
                     self.answers += data
                     client.socket.settimeout(SILENCE)  # for what may follow the first answer
@@ -112,10 +120,15 @@ def test_one_request_is_one_request_upstream(tmp_path, way, every):
     recorder = Recorder()
     with Upstream(recorder, tls=False) as upstream, Broker(tmp_path, rules={"w": f"{upstream.url}/w"}) as broker:
         def converse(item):
-            case, raw = item
-            return Conversation(broker, raw, WAYS[way], PATIENCE if case["verdict"] in ("accept", "reject") else SILENCE)
+            case, raw, number = item
+            def answered():
+                place = b"/w/c%d/" % number
+                return any(request.complete and request.target.startswith(place) for request in list(recorder.requests))
 
-        results = all_at_once(converse, zip(cases, raws))
+            return Conversation(broker, raw, WAYS[way], 10 * SILENCE if case["verdict"] in ("accept", "reject") else SILENCE,
+                                answered)
+
+        results = all_at_once(converse, zip(cases, raws, itertools.count()))
         broker.get("/w/end")
         logged = collections.Counter(re.match(r"/w/c(\d+)/", line["path"])[1]
                                      for line in broker.log_lines(1, path="/w/end") and broker.log_lines()
