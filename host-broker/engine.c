@@ -209,7 +209,7 @@ static void handle(struct broker *broker, const struct epoll_event *event)
         connection_ready(&broker->connections[ref.index], event->events);
         break;
     case EVENT_UPSTREAM:
-        upstream_pool_ready(&broker->pools[ref.pool], (int)ref.index, event->events);
+        upstream_pool_ready(&broker->pools[ref.pool], ref, event->events);
         break;
     case EVENT_RESOLVER:
         exchange_hear_proxies(broker);
@@ -329,5 +329,5 @@ void engine_close(struct broker *broker)
     tls_server_close(&broker->tls);
     free(broker->connections);
     close(broker->signals);
-    close(broker->loop.epoll);
+    event_loop_close(&broker->loop);
 }

@@ -16,24 +16,19 @@ static struct upstream_socket *find_socket(struct upstream_pool *pool, int fd)
     return NULL;
 }
 
-/* libcurl says which of its sockets to watch for what (CURLMOPT_SOCKETFUNCTION). `watched` is what we
- * told it to remember for the socket: not NULL once epoll knows it. */
+/* libcurl says which of its sockets to watch for what (CURLMOPT_SOCKETFUNCTION). Between two requests it has none
+ * watched, nor before it closes one; whether it then did, the event loop need not know. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *watched)
 {
     struct upstream_pool *pool = user;
     struct event_ref ref = {.source = EVENT_UPSTREAM, .pool = pool->number, .index = (uint32_t)fd};
     uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
-    (void)easy;
+    (void)easy, (void)watched;
     if (what == CURL_POLL_REMOVE) {
-        event_loop_remove(pool->loop, fd);
-        curl_multi_assign(pool->multi, fd, NULL);
+        event_loop_park(pool->loop, fd);
         return 0;
     }
-    int result = watched == NULL ? event_loop_add(pool->loop, fd, events, ref)
-                                 : event_loop_change(pool->loop, fd, events, ref);
-    if (result == 0)
-        curl_multi_assign(pool->multi, fd, pool);
-    return result == 0 ? 0 : -1;
+    return event_loop_watch(pool->loop, fd, events, ref) == 0 ? 0 : -1;
 }
 
 /* Counted from this moment, not from the wake-up: libcurl reads its own clock, and a call that comes too
@@ -71,8 +66,11 @@ int upstream_pool_open(struct upstream_pool *pool, struct event_loop *loop, unsi
     return 0;
 }
 
-void upstream_pool_ready(struct upstream_pool *pool, int fd, uint32_t events)
+void upstream_pool_ready(struct upstream_pool *pool, struct event_ref ref, uint32_t events)
 {
+    int fd = (int)ref.index;
+    if (!event_loop_is_wanted(pool->loop, fd, ref.stamp))
+        return; /* libcurl finds out what it is when it wants to use the connection */
     int running, mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) |
                         (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
                         (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);

@@ -1,5 +1,5 @@
 # Unit tests of what the broker's engine stands on: buffers, sinks, credential, trust, log, routes.
-BROKER_ENGINE_UNIT_TESTS := broker_access_log broker_buffer broker_connection broker_credential \
+BROKER_ENGINE_UNIT_TESTS := broker_access_log broker_buffer broker_connection broker_credential broker_event_loop \
     broker_line_sink broker_route broker_trust
 UNIT_TESTS += $(BROKER_ENGINE_UNIT_TESTS)
 $(foreach test,$(BROKER_ENGINE_UNIT_TESTS),$(eval unit_$(test)_SRCS := test/unit/test_$(test).c $(BROKER_SRCS) \

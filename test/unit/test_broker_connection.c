@@ -93,7 +93,7 @@ static int close_connection(void **state)
         connection_settle(table);
     }
     close(peer);
-    close(broker.loop.epoll);
+    event_loop_close(&broker.loop);
     buffer_pool_close(&broker.buffers);
     return 0;
 }
