@@ -508,9 +508,9 @@ def test_64_streams_of_50_mb_need_little_memory(tmp_path, upstream, coding):
         for client in clients:
             received = 0
             while received < 200_000:
-                piece = client.socket.recv(65536)
-                assert piece, f"it ended after {received} bytes"
-                received += len(piece)
+                part = client.socket.recv(65536)
+                assert part, f"it ended after {received} bytes"
+                received += len(part)
         assert len(sent) == STREAMS
         each = (broker.rss_kib() - before) / STREAMS
         for client in clients:
