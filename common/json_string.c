@@ -6,6 +6,7 @@
 
 #include "common/json.h"
 #include "common/json_text.h"
+#include "common/name_filter.h"
 #include "common/utf8.h"
 
 static uint32_t read_hex4(const char *text)
@@ -126,14 +127,26 @@ static bool same_string(const struct json *document, const struct json_token *a,
     return at_a == a->end && at_b == b->end;
 }
 
+static uint32_t hash_string(const struct json *document, const struct json_token *token)
+{
+    uint32_t hash = NAME_FILTER_SEED;
+    for (size_t at = token->start; at < token->end;)
+        hash = name_filter_hash(hash, json_read_character(document->text, token->end, &at));
+    return hash;
+}
+
 uint32_t json_find_duplicate(const struct json *document, uint32_t object)
 {
     const struct json_token *tokens = document->tokens;
+    struct name_filter filter = {{0}};
     if (tokens[object].type != JSON_OBJECT)
         return 0;
-    for (uint32_t i = json_first(document, object); i != 0; i = json_next(document, object, i))
+    for (uint32_t i = json_first(document, object); i != 0; i = json_next(document, object, i)) {
+        if (!name_filter_seen(&filter, hash_string(document, &tokens[i])))
+            continue;
         for (uint32_t j = json_first(document, object); j < i; j = json_next(document, object, j))
             if (same_string(document, &tokens[i], &tokens[j]))
                 return i;
+    }
     return 0;
 }

@@ -6,8 +6,9 @@
 #define CODEV_VERSION "0.1.0"
 
 #define CONTROL_LINE_MAX (1024 * 1024) /* one JSON object with its newline */
-#define CONTROL_TOKENS_MAX 8192        /* JSON tokens of one line */
-#define CONTROL_PORT_DEFAULT 1024      /* vsock, without codev.control= on the command line */
+#define CONTROL_TOKENS_MAX                                                                         \
+    10240 /* JSON tokens of one line: what all limits of a boot configuration are together */
+#define CONTROL_PORT_DEFAULT 1024 /* vsock, without codev.control= on the command line */
 #define CONTROL_CREDIT_INITIAL (256 * 1024)
 #define CONTROL_DATA_MAX (32 * 1024) /* bytes of output or input in one event or command, decoded */
 #define CONTROL_CONFIG_TIMEOUT_MS 60000
@@ -19,6 +20,7 @@
 #define DNS_PORT 53
 
 #define RULE_NAME_MAX 64 /* [a-z0-9][a-z0-9._-]{0,63} */
-#define RULES_MAX 256
+#define RULES_MAX 1024
+#define EGRESS_MAX (RULES_MAX + 1) /* names that a guest is told: the gateway and the rules */
 
 #endif

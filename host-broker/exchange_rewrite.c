@@ -28,9 +28,10 @@ static bool is_named(const struct field *field, const char *name)
 
 static const char *mark_of(const struct exchange *exchange)
 {
-    static char mark[REWRITE_MARK_LENGTH + 1];
+    static char mark[REWRITE_MARK_LENGTH + 1]; /* made once: what it stands for never changes */
     const struct broker *broker = exchange->connection->broker;
-    rewrite_etag_mark(mark, broker->options.guest_url, &broker->rules);
+    if (mark[0] == '\0')
+        rewrite_etag_mark(mark, broker->options.guest_url, &broker->rules);
     return mark;
 }
 

@@ -92,7 +92,8 @@ static int rewrite(struct url_text *out, const struct url_reference *reference,
         return -EMSGSIZE;
     bool origin_valid = url_reference_origin(&origin, reference, context->origin);
     if (origin_valid && target_check_path(url_text_slice(&path)) == TARGET_FAULT_NONE)
-        rule = url_find_rule(context->rules, context->rule, &origin, url_text_slice(&path), &rest);
+        rule = rules_find_address(context->rules, context->rule, &origin, url_text_slice(&path),
+                                  &rest);
 
     if (!rule && context->declared_only)
         return 0;

@@ -21,7 +21,7 @@
 #include "host-broker/engine.h"
 #include "host-broker/process.h"
 
-#define READY_LINE_MAX (64 * 1024)
+#define READY_LINE_MAX (EGRESS_MAX * (RULE_NAME_MAX + 3) + 16 * 1024) /* names, and the rest */
 #define PATH_MAX_BYTES 4096
 
 static struct broker broker; /* large: tables of rules and ways */

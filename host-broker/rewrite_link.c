@@ -153,7 +153,7 @@ static const char *append_new(struct url_text *out, const struct url_reference *
     const struct rule *rule = NULL;
     struct slice rest = reference->path;
     if (origin_valid && path_valid)
-        rule = url_find_rule(context->rules, context->rule, origin, reference->path, &rest);
+        rule = rules_find_address(context->rules, context->rule, origin, reference->path, &rest);
     url_text_append(out, slice_of(context->guest_url));
     if (rule) {
         url_text_append(out, SLICE_LITERAL("/"));

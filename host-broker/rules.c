@@ -8,6 +8,8 @@
 #include "host-broker/target.h"
 
 #define URL_TEXT_MAX 2048
+#define NUMBER_TEXT_OF(number) #number
+#define NUMBER_TEXT(number) NUMBER_TEXT_OF(number)
 
 /* One parse: where a reason can be placed. */
 struct parse {
@@ -102,7 +104,7 @@ static int parse_members(struct rules *out, const struct parse *parse)
     for (uint32_t index = json_first(document, 0); index != 0;
          index = json_next(document, 0, index)) {
         if (out->count == RULES_MAX)
-            return refuse_value(parse, index, "%s", "more than 256 rules");
+            return refuse_value(parse, index, "%s", "more than " NUMBER_TEXT(RULES_MAX) " rules");
         struct rule *rule = &out->rules[out->count];
         int result = parse_name(parse, index, rule);
         if (result == 0)
@@ -130,15 +132,8 @@ int rules_parse(struct rules *out, const char *file, const char *text, size_t le
     result = parse_members(out, &parse);
     if (result < 0)
         out->count = 0;
+    rules_sort(out);
     return result;
-}
-
-const struct rule *rules_find(const struct rules *rules, struct slice name)
-{
-    for (size_t i = 0; i < rules->count; i++)
-        if (slice_equal(slice_of(rules->rules[i].name), name))
-            return &rules->rules[i];
-    return NULL;
 }
 
 static bool has_host(const struct rules *rules, const char *host)

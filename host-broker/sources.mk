@@ -26,6 +26,7 @@ BROKER_PARSER_SRCS := \
 	host-broker/rewrite_route.c \
 	host-broker/rules.c \
 	host-broker/rules_file.c \
+	host-broker/rules_index.c \
 	host-broker/target.c \
 	host-broker/token_text.c \
 	host-broker/upstream_url.c \

@@ -55,6 +55,13 @@ int upstream_url_origin(const struct upstream_url *url, char *out, size_t size);
 /* host[:port] alone, as in a Host field or a message. */
 int upstream_url_authority(const struct upstream_url *url, char *out, size_t size);
 
+/* A character that means itself in a path, encoded or not (RFC 3986 section 2.3). */
+static inline bool upstream_url_is_unreserved(int byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || byte == '-' || byte == '.' || byte == '_' || byte == '~';
+}
+
 /* Scheme, host and effective port agree. */
 bool upstream_url_same_origin(const struct upstream_url *a, const struct upstream_url *b);
 

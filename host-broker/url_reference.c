@@ -1,4 +1,4 @@
-/* URLs of answers, cut and looked up among the rules: see url_reference.h. */
+/* URLs of answers, cut: see url_reference.h. */
 #include "host-broker/url_reference.h"
 
 #include <stdio.h>
@@ -102,12 +102,6 @@ bool url_reference_origin(struct upstream_url *out, const struct url_reference *
     return upstream_url_parse_authority(out, reference->authority, NULL) == 0;
 }
 
-static bool is_unreserved(int byte)
-{
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-           (byte >= '0' && byte <= '9') || byte == '-' || byte == '.' || byte == '_' || byte == '~';
-}
-
 void url_text_append_undeclared(struct url_text *out, const struct upstream_url *origin,
                                 bool origin_valid, struct slice authority)
 {
@@ -123,7 +117,7 @@ void url_text_append_undeclared(struct url_text *out, const struct upstream_url 
     size_t start = out->length;
     for (size_t i = 0; i < authority.length; i++) {
         unsigned char byte = (unsigned char)authority.bytes[i];
-        if (is_unreserved(byte) || byte == ':')
+        if (upstream_url_is_unreserved(byte) || byte == ':')
             url_text_append(out, (struct slice){&authority.bytes[i], 1});
         else
             url_text_append_encoded(out, byte);
@@ -131,62 +125,4 @@ void url_text_append_undeclared(struct url_text *out, const struct upstream_url 
     struct slice written = {out->bytes + start, out->length - start};
     if (target_check_path(written) != TARGET_FAULT_NONE)
         out->length = start; /* a host of dots: the answer will name none */
-}
-
-static int hex_value(char byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    char lower = ascii_lower(byte);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-/* One character of a path in its normal form (RFC 3986 section 6.2.2): %7E is ~, %2f is %2F, neither is a
- * slash. Encoded ones that stay encoded are told apart by 256. */
-static int next_normal(struct slice path, size_t *at)
-{
-    unsigned char byte = (unsigned char)path.bytes[(*at)++];
-    if (byte != '%' || *at + 2 > path.length)
-        return byte;
-    int high = hex_value(path.bytes[*at]), low = hex_value(path.bytes[*at + 1]);
-    if (high < 0 || low < 0)
-        return byte;
-    *at += 2;
-    int value = high * 16 + low;
-    return is_unreserved(value) ? value : 256 + value;
-}
-
-static bool path_lies_under(struct slice path, struct slice prefix, struct slice *rest)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < prefix.length;) {
-        if (at == path.length || next_normal(path, &at) != next_normal(prefix, &i))
-            return false;
-    }
-    if (at < path.length && path.bytes[at] != '/')
-        return false;
-    *rest = (struct slice){path.bytes + at, path.length - at};
-    return true;
-}
-
-const struct rule *url_find_rule(const struct rules *rules, const struct rule *preferred,
-                                 const struct upstream_url *origin, struct slice path,
-                                 struct slice *rest)
-{
-    const struct rule *best = NULL;
-    for (size_t i = 0; i < rules->count; i++) {
-        const struct rule *rule = &rules->rules[i];
-        struct slice prefix = {rule->url.path, rule->url.prefix_length};
-        struct slice behind;
-        if (!upstream_url_same_origin(&rule->url, origin) ||
-            !path_lies_under(path, prefix, &behind))
-            continue;
-        bool longer = !best || prefix.length > best->url.prefix_length;
-        bool equal = best && prefix.length == best->url.prefix_length;
-        if (longer || (equal && rule == preferred)) {
-            best = rule;
-            *rest = behind;
-        }
-    }
-    return best;
 }

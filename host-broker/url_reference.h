@@ -58,11 +58,4 @@ bool url_reference_origin(struct upstream_url *out, const struct url_reference *
 void url_text_append_undeclared(struct url_text *out, const struct upstream_url *origin,
                                 bool origin_valid, struct slice authority);
 
-/* The rule under which `path` of `origin` lies, or NULL; *rest is then what follows the rule's prefix in
- * the path (empty or with a leading slash). Of several the longest prefix wins, then `preferred`, then
- * the file's order. The path is clean and has no dot segments. */
-const struct rule *url_find_rule(const struct rules *rules, const struct rule *preferred,
-                                 const struct upstream_url *origin, struct slice path,
-                                 struct slice *rest);
-
 #endif

@@ -119,6 +119,7 @@ static int read_egress(struct schema_parse *parse, uint32_t index, void *target,
 {
     static const struct schema_field rule_name = {.name = "", .least = 1, .most = RULE_NAME_MAX};
     struct boot_config *config = target;
+    struct name_filter seen = {{0}};
     int result = schema_expect_container(parse, index, JSON_ARRAY, field->most);
 
     for (uint32_t item = json_first(parse->document, index); result == 0 && item != 0;
@@ -126,7 +127,7 @@ static int read_egress(struct schema_parse *parse, uint32_t index, void *target,
         size_t path_length = schema_enter_element(parse, config->egress_count);
         result = schema_read_text(parse, item, &config->egress[config->egress_count], &rule_name);
         if (result == 0)
-            result = boot_check_rule_name(parse, config);
+            result = boot_check_rule_name(parse, config, &seen);
         config->egress_count++;
         schema_leave(parse, path_length);
     }
@@ -256,7 +257,7 @@ static const struct schema_field boot_fields[] = {
      &server_table},
     {"relay", SCHEMA_NULLABLE, boot_read_relay, offsetof(struct boot_config, relay), 0, 0, NULL},
     {"way_in", SCHEMA_NULLABLE, boot_read_way_in, offsetof(struct boot_config, way_in), 0, 0, NULL},
-    {"egress", SCHEMA_OPTIONAL, read_egress, 0, 0, RULES_MAX, NULL},
+    {"egress", SCHEMA_OPTIONAL, read_egress, 0, 0, EGRESS_MAX, NULL},
     {"auto_accept", SCHEMA_OPTIONAL, schema_read_nested, 0, 0, 0, &auto_accept_table},
     {"limits", SCHEMA_OPTIONAL, schema_read_nested, 0, 0, 0, &limit_table},
     {"user_namespaces", SCHEMA_OPTIONAL, schema_read_bool,

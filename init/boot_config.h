@@ -94,7 +94,7 @@ struct boot_config {
     struct boot_server server;
     struct boot_relay relay;
     struct boot_way_in way_in;
-    const char *egress[RULES_MAX];
+    const char *egress[EGRESS_MAX];
     unsigned egress_count;
     bool auto_accept;
     struct boot_directory directories[BOOT_DIRECTORIES_MAX];

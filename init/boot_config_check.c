@@ -140,13 +140,18 @@ int boot_check_mount(struct schema_parse *parse, const struct boot_config *confi
     return 0;
 }
 
-int boot_check_rule_name(struct schema_parse *parse, const struct boot_config *config)
+int boot_check_rule_name(struct schema_parse *parse, const struct boot_config *config,
+                         struct name_filter *seen)
 {
     const char *name = config->egress[config->egress_count];
+    uint32_t hash = NAME_FILTER_SEED;
 
     if (name[strspn(name, LOWER_CASE DIGITS "._-")] != '\0' || strchr("._-", name[0]) != NULL)
         return schema_refuse(parse, "\"%s\" is no name of a rule", name);
-    for (unsigned earlier = 0; earlier < config->egress_count; earlier++)
+    for (const char *at = name; *at != '\0'; at++)
+        hash = name_filter_hash(hash, (unsigned char)*at);
+    bool perhaps = name_filter_seen(seen, hash);
+    for (unsigned earlier = 0; perhaps && earlier < config->egress_count; earlier++)
         if (strcmp(config->egress[earlier], name) == 0)
             return schema_refuse(parse, "\"%s\" stands there twice", name);
     return 0;

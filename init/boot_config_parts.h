@@ -2,6 +2,7 @@
 #ifndef INIT_BOOT_CONFIG_PARTS_H
 #define INIT_BOOT_CONFIG_PARTS_H
 
+#include "common/name_filter.h"
 #include "init/boot_config.h"
 #include "init/schema.h"
 
@@ -20,8 +21,9 @@ int boot_check_path(struct schema_parse *parse, const char *path);
 /* The mount number `index`, against the rules for its type and target and against those before it. */
 int boot_check_mount(struct schema_parse *parse, const struct boot_config *config, unsigned index);
 
-/* The last entry of config->egress: [a-z0-9][a-z0-9._-]{0,63}, and not there before. */
-int boot_check_rule_name(struct schema_parse *parse, const struct boot_config *config);
+/* The last entry of config->egress: [a-z0-9][a-z0-9._-]{0,63}, and not there before. `seen` is kept from one to the next. */
+int boot_check_rule_name(struct schema_parse *parse, const struct boot_config *config,
+                         struct name_filter *seen);
 
 /* What fits the place: a virtual machine has no network, so both are vsock; WSL has TCP, and the broker's key is pinned. */
 int boot_check_transport(struct schema_parse *parse, const struct endpoint *endpoint);

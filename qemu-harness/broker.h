@@ -12,13 +12,15 @@
 
 #include "common/json.h"
 #include "common/line_buffer.h"
+#include "common/protocol.h"
 #include "common/secret.h"
 #include "qemu-harness/options.h"
 #include "qemu-harness/processes.h"
 #include "qemu-harness/vsock.h"
 
-#define BROKER_LINE_MAX (64 * 1024) /* longer lines are a fault */
-#define BROKER_TOKENS_MAX 1024
+#define BROKER_LINE_MAX                                                                            \
+    (EGRESS_MAX * (RULE_NAME_MAX + 3) + 64 * 1024) /* all names, quoted; longer lines are a fault */
+#define BROKER_TOKENS_MAX (EGRESS_MAX + 64)
 #define BROKER_READY_MS 30000
 #define BROKER_PIN_LENGTH (7 + SECRET_HEX_LENGTH) /* sha256:HEX */
 

@@ -11,8 +11,9 @@
 #include "common/cleanup.h"
 #include "common/io.h"
 #include "common/json_writer.h"
+#include "qemu-harness/broker.h"
 
-#define LINE_MAX_BYTES (64 * 1024)
+#define LINE_MAX_BYTES (BROKER_LINE_MAX + 1024) /* what the broker says, in an object of ours */
 
 static const char *const own_names[] = {"way_in", "broker_ready", "broker", "broker_exit",
                                         "notice"};

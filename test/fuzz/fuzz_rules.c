@@ -25,6 +25,11 @@ static void check_rule(const struct rule *rule)
     FUZZ_CHECK(strcmp(again.path, rule->url.path) == 0);
     FUZZ_CHECK(again.prefix_length == rule->url.prefix_length);
     FUZZ_CHECK(strpbrk(rule->url.host, "@/?#\\% ") == NULL);
+    struct slice path = {rule->url.path, rule->url.prefix_length}, rest;
+    FUZZ_CHECK(rules_find_address(&rules, rule, &again, path, &rest) == rule && rest.length == 0);
+    const struct rule *first =
+        rules_find_address(&rules, NULL, &again, slice_of(again.path), &rest);
+    FUZZ_CHECK(first != NULL && first <= rule && upstream_url_same_origin(&first->url, &again));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

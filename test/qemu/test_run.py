@@ -338,6 +338,15 @@ def test_malformed_rules_end_the_start(sandbox, rules, place):
     assert line.startswith(f"codev-sandbox: broker: {sandbox.folder}/rules.json:{place}: ")
 
 
+def test_as_many_rules_as_there_can_be(sandbox):
+    names = [f"{number:064}" for number in range(1024)]
+    options = gateway_options(sandbox, json.dumps(dict.fromkeys(names, "https://r.example")))
+    status, out, err = sandbox.run(*options, command="cat /run/codev/sandbox.json")
+    assert status == 0, err
+    base = "http://127.0.0.1:8788/"
+    assert json.loads(out)["egress"] == {name: base + name for name in ["gateway", *names]}
+
+
 def test_without_a_gateway_there_is_no_egress(sandbox):
     status, out, _ = sandbox.run(
         command="cat /run/codev/sandbox.json; netstat -ltn 2>/dev/null | grep -c :8788; wget -q -T 5 -O - http://127.0.0.1:8788/")
@@ -534,12 +543,13 @@ def test_the_clock_is_the_hosts(sandbox):
 def test_qemu_and_file_servers_are_confined(sandbox):
     work = sandbox.work()
     process = start_and_wait(sandbox, "sleep 1000", "--mount", work)
-    owner = work.stat()
+    owner, looked_at = work.stat(), set()
     for pid in sandbox.processes():
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            name = file.read().split(b"\0")[0].rsplit(b"/", 1)[-1]
-        if name == b"codev-sandbox":
+        words = command_of(pid)
+        name = words[0].rsplit(b"/", 1)[-1]
+        if name in (b"codev-sandbox", b""):  # itself, or one that has ended
             continue
+        looked_at.add(name)
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
             status = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
         assert int(status["CapEff"], 16) == 0 and int(status["CapPrm"], 16) == 0, name
@@ -547,6 +557,7 @@ def test_qemu_and_file_servers_are_confined(sandbox):
         if name.startswith(b"qemu-system") or name == b"virtiofsd":
             assert set(status["Uid"].split()) == {str(owner.st_uid)}, name
             assert status["Seccomp"].strip() == "2", name
-        assert str(work).encode() not in open(f"/proc/{pid}/cmdline", "rb").read(), name
+        assert str(work).encode() not in b"\0".join(words), name
+    assert any(name.startswith(b"qemu-system") for name in looked_at)
     process.terminate()
     assert process.wait(PATIENCE) == 143

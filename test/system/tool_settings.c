@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     config.relay.present = true;
     config.relay.listen = (uint16_t)atoi(argv[1]);
     snprintf(account.home, sizeof(account.home), "%s", argv[2]);
-    for (int i = 3; i < argc && config.egress_count < RULES_MAX; i++)
+    for (int i = 3; i < argc && config.egress_count < EGRESS_MAX; i++)
         config.egress[config.egress_count++] = argv[i];
     if (environment_build(&config, &account, &permissions, &environment, &why) < 0 ||
         tool_files_git(text, sizeof(text), &config) < 0) {

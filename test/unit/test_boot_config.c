@@ -242,6 +242,54 @@ static void list_limits(void **state)
     free(text);
 }
 
+/* `count` times the piece with the number in it, commas between. */
+static void put_list(FILE *out, const char *before, const char *piece, unsigned count,
+                     const char *after)
+{
+    fputs(before, out);
+    for (unsigned i = 0; i < count; i++) {
+        fputs(i > 0 ? "," : "", out);
+        fprintf(out, piece, i);
+    }
+    fputs(after, out);
+}
+
+/* Every list as long as it may be, at once; `more` names in egress beyond. */
+static char *everything(unsigned more)
+{
+    char *text;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+
+    put_list(out, "{\"protocol\":1,\"id\":\"a\",\"server\":{\"argv\":[", "\"%u\"",
+             BOOT_ARGUMENTS_MAX, "],");
+    put_list(out, "\"env\":{", "\"V%u\":\"\"", BOOT_ENVIRONMENT_MAX, "}},");
+    put_list(out, "\"mounts\":[",
+             "{\"type\":\"virtiofs\",\"source\":\"m\",\"target\":\"/mnt/%u\",\"readonly\":true}",
+             BOOT_MOUNTS_MAX, "],");
+    put_list(out, "\"auto_accept\":{\"directories\":{", "\"/mnt/%u\":true", BOOT_DIRECTORIES_MAX,
+             "}},");
+    put_list(out, "\"egress\":[", "\"%064u\"", EGRESS_MAX + more, "],");
+    fputs("\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"" HEX "\"}}", out);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static void all_limits_together(void **state)
+{
+    char *text = everything(0);
+
+    (void)state;
+    accepts(text);
+    assert_int_equal(config.egress_count, RULES_MAX + 1);
+    assert_string_equal(config.egress[RULES_MAX] + 60, "1024");
+    assert_int_equal(config.directory_count, BOOT_DIRECTORIES_MAX);
+    free(text);
+    text = everything(1);
+    refuses(text, "egress: more than 1025 entries");
+    free(text);
+}
+
 static void the_longest(void **state)
 {
     const char *before = "{\"protocol\":1,\"id\":\"a\",\"server\":{\"argv\":[\"x\"";
@@ -299,6 +347,7 @@ int main(void)
         cmocka_unit_test(null_is_absent),
         cmocka_unit_test(protocol_and_id),
         cmocka_unit_test(list_limits),
+        cmocka_unit_test(all_limits_together),
         cmocka_unit_test(the_longest),
         cmocka_unit_test(relay_command),
     };

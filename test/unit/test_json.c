@@ -128,6 +128,25 @@ static void duplicates_are_found_after_unescaping(void **state)
     assert_int_equal(json_find_duplicate(&document, 0), 0);
 }
 
+/* So many that some share a bit of the filter. */
+static void a_duplicate_among_many(void **state)
+{
+    enum { NAMES = 2000 };
+    static char text[NAMES * 16];
+    static struct json_token many[2 * NAMES + 3];
+    struct json document;
+    struct json_position where;
+    (void)state;
+    for (int again = -1; again < NAMES; again += 97) { /* which one comes once more at the end */
+        size_t length = (size_t)sprintf(text, "{");
+        for (int i = 0; i < NAMES; i++)
+            length += (size_t)sprintf(text + length, "\"name-%d\":0,", i);
+        sprintf(text + length, "\"name-%d\":0}", again < 0 ? NAMES : again);
+        assert_int_equal(json_parse(&document, text, strlen(text), many, 2 * NAMES + 3, &where), 0);
+        assert_int_equal(json_find_duplicate(&document, 0), again < 0 ? 0 : 2 * NAMES + 1);
+    }
+}
+
 static void errors_have_a_place(void **state)
 {
     (void)state;
@@ -261,6 +280,7 @@ int main(void)
         cmocka_unit_test(members_are_found_at_their_level_only),
         cmocka_unit_test(walks_visit_each_child_once),
         cmocka_unit_test(duplicates_are_found_after_unescaping),
+        cmocka_unit_test(a_duplicate_among_many),
         cmocka_unit_test(errors_have_a_place),
         cmocka_unit_test(every_prefix_of_a_text_is_refused),
         cmocka_unit_test(limits_are_exact),

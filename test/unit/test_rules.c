@@ -102,7 +102,7 @@ static void names_have_a_length(void **state)
 static void the_number_of_rules_is_limited(void **state)
 {
     (void)state;
-    static char text[32 * 1024];
+    static char text[64 * (RULES_MAX + 1)];
     for (int count = RULES_MAX; count <= RULES_MAX + 1; count++) {
         struct failure why;
         size_t length = (size_t)sprintf(text, "{");
@@ -112,6 +112,8 @@ static void the_number_of_rules_is_limited(void **state)
         text[length++] = '}';
         assert_int_equal(parse(text, length, &why), count > RULES_MAX ? -EINVAL : 0);
         assert_int_equal(rules.count, count > RULES_MAX ? 0 : count);
+        if (count > RULES_MAX)
+            assert_non_null(strstr(why.text, ": more than 1024 rules"));
     }
 }
 
