@@ -218,10 +218,10 @@ static void demand_secret(struct relay *relay, struct connection *connection)
 }
 
 static void event_dialling(struct relay *relay, struct connection *connection,
-                           enum connection_side which)
+                           enum connection_side which, uint32_t events)
 {
     if (which == SIDE_TARGET) {
-        dial_event(relay, connection);
+        dial_event(relay, connection, events);
         return;
     }
     /* The client ended its sending, or is gone. Only for requests does that mean that nobody waits. */
@@ -278,7 +278,7 @@ void connection_event(struct relay *relay, struct connection *connection,
         break;
     case CONNECTION_DIALLING:
     case CONNECTION_SECURING:
-        event_dialling(relay, connection, which);
+        event_dialling(relay, connection, which, events);
         break;
     case CONNECTION_JOINED:
         event_joined(relay, connection, which, events);

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "agent/relay.h"
@@ -57,6 +58,24 @@ static const struct endpoint *address_of(const struct relay *relay,
     return &forward->dials[connection->dial_index % forward->dial_count];
 }
 
+static void target_reached(struct relay *relay, struct connection *connection)
+{
+    relay->preferred[connection->forward] = connection->dial_index;
+    connection_join(relay, connection);
+}
+
+/* A Unix socket is connected at once or not at all (unix_stream_connect in net/unix/af_unix.c): there is nothing to
+ * wait for, and the target can be watched for its bytes from the start. */
+static void attempt_started(struct relay *relay, struct connection *connection,
+                            enum endpoint_kind kind, int fd)
+{
+    connection->sides[SIDE_TARGET].fd = fd;
+    if (kind == ENDPOINT_UNIX)
+        target_reached(relay, connection);
+    else
+        connection_enter(relay, connection, CONNECTION_DIALLING, relay->now + DIAL_ATTEMPT_MS);
+}
+
 /* Starts the next attempt of this round; a socket that cannot even start counts as a failed one. */
 static void try_next(struct relay *relay, struct connection *connection)
 {
@@ -64,12 +83,13 @@ static void try_next(struct relay *relay, struct connection *connection)
     while (connection->dial_left > 0) {
         connection->dial_left--;
         connection->dial_index++;
-        int fd = endpoint_dial_by(address_of(relay, connection), relay->config.route_fd);
+        const struct endpoint *address = address_of(relay, connection);
+        int fd = endpoint_dial_by(address, relay->config.route_fd);
         if (fd >= 0) {
-            int on = 1; /* small pieces of a stream must not wait; no meaning but for TCP */
-            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-            connection->sides[SIDE_TARGET].fd = fd;
-            connection_enter(relay, connection, CONNECTION_DIALLING, relay->now + DIAL_ATTEMPT_MS);
+            int on = 1; /* small pieces of a stream must not wait */
+            if (endpoint_is_tcp(address))
+                setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+            attempt_started(relay, connection, address->kind, fd);
             return;
         }
         remember(connection, -fd);
@@ -99,12 +119,6 @@ void dial_begin(struct relay *relay, struct connection *connection)
     start_round(relay, connection);
 }
 
-static void target_reached(struct relay *relay, struct connection *connection)
-{
-    relay->preferred[connection->forward] = connection->dial_index;
-    connection_join(relay, connection);
-}
-
 static void shake_hands(struct relay *relay, struct connection *connection)
 {
     struct side *target = &connection->sides[SIDE_TARGET];
@@ -128,7 +142,7 @@ static void connected(struct relay *relay, struct connection *connection)
     shake_hands(relay, connection);
 }
 
-void dial_event(struct relay *relay, struct connection *connection)
+void dial_event(struct relay *relay, struct connection *connection, uint32_t events)
 {
     int error = 0;
     socklen_t length = sizeof(error);
@@ -136,7 +150,9 @@ void dial_event(struct relay *relay, struct connection *connection)
         shake_hands(relay, connection);
         return;
     }
-    if (getsockopt(connection->sides[SIDE_TARGET].fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
+    /* A connect that failed is an error of the socket, which poll reports; without one there is none to ask for. */
+    if ((events & (EPOLLERR | EPOLLHUP)) &&
+        getsockopt(connection->sides[SIDE_TARGET].fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
         error = errno;
     if (error != 0)
         attempt_failed(relay, connection, error);

@@ -8,12 +8,14 @@
 #ifndef AGENT_DIAL_H
 #define AGENT_DIAL_H
 
+#include <stdint.h>
+
 struct relay;
 struct connection;
 
 void dial_begin(struct relay *relay, struct connection *connection);
-void dial_event(struct relay *relay,
-                struct connection *connection); /* the socket is ready or failed */
+void dial_event(struct relay *relay, struct connection *connection,
+                uint32_t events); /* the socket is ready or failed */
 void dial_expired(struct relay *relay,
                   struct connection *connection); /* attempt or pause is over */
 
