@@ -19,7 +19,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("CODEV_BUILD", TOP / "build"))
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", BUILD / "bin"))
 ARCH = os.environ.get("CODEV_ARCH", os.uname().machine)
-PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 120  # seconds: for what has to happen, never a verdict on speed
 
 
 # What only a guest under sanitizers can show.

@@ -148,7 +148,7 @@ def test_gateway_that_is_not_there_is_no_failure_of_the_start():
     with Gateway() as gateway:
         options = gateway.options
         gateway.process.stdin.close()
-        gateway.process.wait(10)
+        gateway.process.wait(60)
         sandbox = run("/workspace/programs/probe http GET /gateway/v1/models", options)
         gateway.process.stdin = open(os.devnull)
     assert sandbox.status == 0 and "502" in sandbox.text() and "codev_" in sandbox.text()
@@ -164,10 +164,10 @@ def test_host_that_disappears_takes_the_machine_with_it():
         folder = sandbox.run_folder()
         assert len(sandbox.left_behind()) > 4
         os.kill(sandbox.process.pid, signal.SIGKILL)
-        sandbox.process.wait(10)
+        sandbox.process.wait(60)
         wait_for(lambda: all("broker" in line or "virtiofsd" in line for line in sandbox_processes(sandbox)),
-                 "the machine's end", 15)
-        wait_for(lambda: not sandbox_processes(sandbox), "the end of the rest", 15)
+                 "the machine's end")
+        wait_for(lambda: not sandbox_processes(sandbox), "the end of the rest")
         assert folder.exists()
         with Sandbox("true", runtime=runtime) as following:
             assert following.finish()[0] == 0

@@ -203,7 +203,7 @@ def test_a_folder_that_vanishes_or_turns_read_only(server):
                 os.chown(folder, 1000, 1000)
             (folders["gone"] / "inner").mkdir()
             os.chown(folders["gone"] / "inner", 1000, 1000)
-            writers = " & ".join(f"{PROBE} write-on /workspace/{path} 50" for path in ("gone/inner/file", "stiff/file"))
+            writers = " & ".join(f"{PROBE} write-on /workspace/{path} 100" for path in ("gone/inner/file", "stiff/file"))
             options = [word for folder in folders.values() for word in ("--mount", folder)] + ["--file-server", server]
             with Sandbox(f"{writers} & wait; ls /workspace/gone; echo alive", options) as sandbox:
                 for path in (folders["gone"] / "inner/file", folders["stiff"] / "file"):
@@ -214,7 +214,7 @@ def test_a_folder_that_vanishes_or_turns_read_only(server):
                 shutil.rmtree(folders["gone"], ignore_errors=True)
                 # refused while a file is open for writing, which it is most of the time
                 wait_for(lambda: subprocess.run(["mount", "-o", "remount,ro", folders["stiff"]], check=False,
-                                                capture_output=True).returncode == 0, "a moment without an open file", 40)
+                                                capture_output=True).returncode == 0, "a moment without an open file", 90)
                 status, text = sandbox.finish()
             assert status == 0 and text.endswith("alive\n"), text
             ends = sorted(line.split()[1] for line in text.splitlines() if line.startswith("write-on: E"))

@@ -9,6 +9,7 @@ import pytest
 
 import san_rig
 from control_rig import CREDIT, PIECE, Guest, config
+from vm_rig import wait_for
 
 STAGES = ["base", "config", "clock", "hostname", "account", "mounts", "network", "firewall", "cgroups", "relay",
           "self-test", "server"]
@@ -152,9 +153,9 @@ def test_input_beyond_its_credit_is_refused():
 def test_log_drops_whole_lines_and_counts_them():
     count = 200000  # some 9 MB: far more than all buffers on the way hold
     text = f"seq {count} | sed 's/.*/line & and some more words to fill/'; sleep 10"  # lives on until the host reads again
-    with Guest(config(text, stdio="log")) as guest:
+    with Guest(config(text, stdio="log"), witness=f"{SERVER_SLEEPS}; echo all is written >/dev/console") as guest:
         guest.begin()
-        time.sleep(6)  # the host does not read, and the writer does not wait
+        wait_for(lambda: "all is written" in guest.console(), "the writer, which does not wait for a host that does not read")
         assert guest.end() == {"event": "exit", "code": 0}
         lines = guest.output["stdout"].decode().splitlines()
         dropped = sum(event["lines"] for event in guest.named("dropped"))
@@ -174,9 +175,8 @@ def test_a_terminal():
         guest.send({"command": "resize", "rows": 50, "cols": 132})
         guest.type(b"stty size\n")
         guest.see(b"50 132\r\n", "tty")
-        guest.type(b"echo up; sleep 1000\n")
+        guest.type(b"sh -c 'echo up; sleep 1000'\n")  # the child says so: then it has the terminal
         guest.see(b"\nup\r\n", "tty")
-        time.sleep(0.5)  # the shell gives the terminal to its child
         guest.send({"command": "signal", "name": "SIGINT"})
         guest.type(b"echo status=$?\n")
         guest.see(b"status=130\r\n~ $ ", "tty")  # the prompt: earlier, the end of input would meet no reader
@@ -188,7 +188,7 @@ def test_a_terminal():
 
 def test_ten_thousand_instant_exits_every_status_right():
     text = ("i=0; while [ $i -lt 10000 ]; do (exit $((i % 256))) & wait $!; s=$?; "
-            "[ $s = $((i % 256)) ] || { echo $i $s; exit 1; }; i=$((i+1)); done; echo done")
+            "[ $s = $((i % 256)) ] || { echo $i $s; exit 1; }; i=$((i+1)); [ $((i % 500)) = 0 ] && echo $i >&2; done; echo done")
     with Guest(config(text)) as guest:
         assert guest.run() == {"event": "exit", "code": 0}
         assert guest.output["stdout"] == b"done\n"
@@ -205,15 +205,16 @@ def test_a_thousand_orphans_leave_no_zombie():
 
 def test_zombies_of_root_are_reaped_too():
     count = "for s in /proc/[0-9]*/stat; do cat $s; done 2>/dev/null | grep -c ') Z '"
-    witness = f"{SERVER_SLEEPS}; (true &); (true &); sleep 1; echo zombies: $({count}) >/dev/console"
-    with Guest(config("sleep 8"), witness=witness) as guest:
+    witness = f"{SERVER_SLEEPS}; (true &); (true &); usleep 1500000; echo zombies: $({count}) >/dev/console; kill $(pidof sleep)"
+    with Guest(config("sleep 1000"), witness=witness) as guest:
         guest.run()
         assert "zombies: 0" in guest.console()
 
 
 def test_the_agent_is_started_again():
     text = "i=0; while [ $i -lt 9 ]; do nslookup -type=a example.com 127.0.0.1 2>&1 | grep -c NXDOMAIN; sleep 0.5; i=$((i+1)); done"
-    witness = f"{SERVER_SLEEPS}; kill -9 $(pidof codev-agent); sleep 1; kill -9 $(pidof codev-agent)"
+    lives = "until pidof codev-agent; do usleep 20000; done"
+    witness = f"{SERVER_SLEEPS}; kill -9 $(pidof codev-agent); sleep 1; {lives}; kill -9 $(pidof codev-agent)"
     with Guest(config(text), witness=witness) as guest:
         assert guest.run() == {"event": "exit", "code": 0}
         assert guest.output["stdout"] == b"1\n" * 9
@@ -231,8 +232,8 @@ def test_an_agent_that_keeps_dying_ends_the_sandbox():
 @pytest.mark.skipif(bool(san_rig.IMAGE), reason="a sanitizer's memory is not the program's")
 def test_resident_memory():
     """At most 1 MiB, also after a long configuration and much input and output."""
-    witness = f"{SERVER_SLEEPS}; grep -E 'VmRSS|VmHWM' /proc/1/status >/dev/console"
-    value = config("cat >/dev/null; head -c 4000000 /dev/zero; sleep 8", env={f"V{i}": "x" * 1000 for i in range(300)})
+    witness = f"{SERVER_SLEEPS}; grep -E 'VmRSS|VmHWM' /proc/1/status >/dev/console; kill $(pidof sleep)"
+    value = config("cat >/dev/null; head -c 4000000 /dev/zero; sleep 1000; true", env={f"V{i}": "x" * 1000 for i in range(300)})
     with Guest(value, witness=witness) as guest:
         guest.begin()
         for _ in range(CREDIT // PIECE):
@@ -246,7 +247,7 @@ def test_resident_memory():
 # --- commands --------------------------------------------------------------------------------------------------------
 
 def test_what_is_not_understood_is_a_warning():
-    with Guest(config("sleep 1")) as guest:
+    with Guest(config("read line")) as guest:
         guest.begin()
         guest.send({"command": "dance"})
         guest.connection.sendall(b"nonsense\n[]\n")
@@ -255,6 +256,7 @@ def test_what_is_not_understood_is_a_warning():
         guest.send({"command": "credit", "stream": "tty", "bytes": 1})
         guest.send({"command": "resize", "rows": 1, "cols": 1})
         guest.send({"command": "relay", "relay": None})
+        guest.type(b"\n")
         assert guest.end() == {"event": "exit", "code": 0}
         texts = [event["text"] for event in guest.named("warning")]
         assert len(texts) == 8, texts
@@ -295,7 +297,7 @@ def test_a_child_that_holds_the_output_does_not_hold_the_end(child):
 
 
 def test_what_a_child_still_says_at_the_end_arrives():
-    with Guest(config("(sleep 0.1; echo late) & exit 0")) as guest:
+    with Guest(config("(while kill -0 $$; do :; done 2>/dev/null; echo late) & exit 0")) as guest:
         assert guest.run() == {"event": "exit", "code": 0}
         assert guest.output["stdout"] == b"late\n"
 

@@ -72,12 +72,12 @@ def test_a_second_control_connection_is_refused(pair):
     """Whoever speaks first receives the token: so there is one connection for each boot."""
     for half in pair:
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(5)
+            client.settimeout(PATIENCE)
             try:
                 client.connect(str(half.path / CONTROL))
                 client.sendall(b'{"event":"hello","protocol":1,"version":"0"}\n')
                 assert read_all(client) == b""
-            except ConnectionRefusedError:
+            except (ConnectionRefusedError, BrokenPipeError):  # nobody listens, or it was closed at once
                 pass
         half.sandbox.alive()
 

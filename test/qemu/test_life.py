@@ -63,8 +63,8 @@ def test_a_clock_that_stood_still_is_set_again(scene):
 
     (Were codev-sandbox to go on talking to a machine that stands still, vhost-device-vsock 0.3 would lose a thread.)
     """
-    _, up_before, _ = clocks(scene)
     began = time.monotonic()
+    _, up_before, _ = clocks(scene)
     with monitor_of(scene) as do:
         os.kill(scene.process.pid, signal.SIGSTOP)
         assert do("stop") == {"return": {}}

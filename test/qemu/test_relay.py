@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import tempfile
-import time
 
 import pytest
 
@@ -84,7 +83,7 @@ def test_200_requests_at_once(scene):
     finish = scene.look.begin("codev", f"{PROBE} requests 1 '/gateway/v1/messages?events=100' 200")
     wait_for(lambda: descriptor_count(scene.pid_of("codev-broker")) >= before[2] + 200, "200 at once")
     assert finish(300).endswith(": 200 of 200 processes got every answer\n")
-    assert scene.gateway.stats()["streams_finished"] == finished + 200
+    wait_for(lambda: scene.gateway.stats()["streams_finished"] == finished + 200, "the gateway to have counted the last")
     counts_return(scene, before, 200)  # libcurl keeps upstream connections for the next requests
 
 
@@ -139,7 +138,8 @@ def test_agent_that_dies_breaks_its_streams_and_is_started_again(scene):
     assert told.endswith("status 3\n") and "message_stop" not in told, "the end of the stream is visibly none"
     assert scene.look.codev(MODELS).startswith("HTTP/1.1 200 ")
     assert scene.look.agent_pid() != old
-    assert any(event["event"] == "warning" and "codev-agent ended (signal 9)" in event["text"] for event in scene.events())
+    wait_for(lambda: any(event["event"] == "warning" and "codev-agent ended (signal 9)" in event["text"]
+                         for event in scene.events()), "the warning")
     wait_for(lambda: scene.gateway.stats()["streams_cancelled"] > other, "the gateway to be told")
     scene.alive()
 
@@ -151,10 +151,8 @@ def test_broker_that_dies_breaks_its_streams_and_then_a_502_says_so(scene):
     os.kill(scene.pid_of("codev-broker"), signal.SIGKILL)
     told = finish()
     assert told.endswith("status 3\n") and "message_stop" not in told
-    begun = time.monotonic()
     answer = scene.look.codev(MODELS)
-    assert time.monotonic() - begun < 30
     assert answer.startswith("HTTP/1.1 502 ") and '"type":"codev_' in answer and "broker" in answer
     assert scene.look.agent_pid() == agent, "the agent lives on"
-    assert scene.event("broker_exit")
+    scene.wait_event("broker_exit")
     scene.alive()

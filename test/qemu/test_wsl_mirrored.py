@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from vm_rig import Gateway, SpiedBroker, wait_for
+from vm_rig import PATIENCE, Gateway, SpiedBroker, wait_for
 from wsl_rig import (PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in, no_name_is_found, none_escapes,
                      outsider_has_its_network, outsider_servers, put_glibc)
 
@@ -60,7 +60,7 @@ def test_windows_is_on_the_loopback(place):
 
 def test_the_way_in(place):
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(30)
+        client.settimeout(PATIENCE)
         client.connect(place.a.wait_event("way_in")["path"])
         client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
@@ -94,5 +94,5 @@ def test_the_outsider_keeps_its_network(place):
     """During, and, last, afterwards."""
     outsider_has_its_network(place.rig, place.windows)
     place.a.process.terminate()
-    place.a.process.wait(30)
+    place.a.process.wait(PATIENCE)
     outsider_has_its_network(place.rig, place.windows)

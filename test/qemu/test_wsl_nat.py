@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import select
 import shutil
 import socket
 import struct
@@ -19,7 +20,7 @@ import time
 import pytest
 
 from test_breakout import GROUPS, make_trap, rows
-from vm_rig import GUEST, SANDBOX, TOP, Gateway, Sandbox, SpiedBroker, run, wait_for
+from vm_rig import GUEST, PATIENCE, SANDBOX, TOP, Gateway, Sandbox, SpiedBroker, run, wait_for
 from wsl_rig import (IMAGE_TAR, OWN, PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in, no_name_is_found, none_escapes,
                      outsider_has_its_network, outsider_servers, put_glibc, refusals, seconds_inside)
 
@@ -89,7 +90,7 @@ def test_each_has_its_own_server(place):
 def test_the_way_in_leads_to_the_own_server(place):
     for sandbox in (place.a, place.b):
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(30)
+            client.settimeout(PATIENCE)
             client.connect(sandbox.wait_event("way_in")["path"])
             client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
@@ -306,7 +307,7 @@ def test_a_privileged_hook_opens_nothing(place, hook):
     finish = place.b.look.begin("codev", f"for i in $(seq 40); do {PROGRAMS}/probe connect 10.0.2.2 {place.windows.port}; done")
     seen = len(place.windows.seen)
     status, text = place.b.in_network(hook)
-    end = time.monotonic() + 1 + 4  # a second, and what this host may lack of one
+    end = time.monotonic() + 30  # at once; but this host may be busy
     while ruleset(place.b, what) != before:
         assert time.monotonic() < end, "not restored"
     tries = refusals(finish())
@@ -324,7 +325,7 @@ def test_a_hook_with_the_owners_own_socket(place):
     seen = len(place.windows.seen)
     text = place.rig.system(f"rig unrule {place.b.first}")
     assert re.search(r"descriptor \d+: 0$", text, re.MULTILINE), text  # it did delete it
-    told = wait_for(lambda: [event for event in place.b.events() if event["event"] == "firewall"], "the report", 5)
+    told = wait_for(lambda: [event for event in place.b.events() if event["event"] == "firewall"], "the report")
     assert told[-1]["state"] == "restored"
     assert ruleset(place.b, "table inet codev") == before
     tries = refusals(finish())
@@ -350,9 +351,8 @@ def test_the_wire_shows_nothing_in_clear(place):
     marker = "mark-" + os.urandom(8).hex()
     answer = place.a.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models --header 'X-Mark: {marker}'")
     assert answer.startswith("HTTP/1.1 200 ")
-    time.sleep(0.2)
+    wait_for(lambda: len(place.rig.dump()) > 4096 and b"\x16\x03\x03" in place.rig.dump(), "TLS in the dump")
     dump = place.rig.dump()
-    assert len(dump) > 4096 and b"\x16\x03\x03" in dump  # it is a dump, and TLS is in it
     for secret in (place.a.spied.token(), place.b.spied.token(), place.gateways[0].token, marker, "CODEV/1", "/gateway/", "HTTP/1.1"):
         assert secret.encode() not in dump, secret
 
@@ -360,7 +360,7 @@ def test_the_wire_shows_nothing_in_clear(place):
 def test_the_dump_would_show_it(place):
     """The control: the same words sent in clear by the outsider are in the dump."""
     place.rig.outsider(f"printf 'CODEV/1 in-clear' | nc -w 2 10.0.2.2 {place.windows.port}", "1000")
-    wait_for(lambda: b"CODEV/1 in-clear" in place.rig.dump(), "the packet in the dump", 10)
+    wait_for(lambda: b"CODEV/1 in-clear" in place.rig.dump(), "the packet in the dump")
 
 
 def test_anything_but_tls_is_closed_at_once(place):
@@ -497,7 +497,7 @@ def test_without_a_login(place):
                                "connect 192.0.2.1 443", "udp 192.0.2.1 53"])
         assert "NXDOMAIN" in sandbox.codev(f"{PROGRAMS}/probe dns internet.example")
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(30)
+            client.settimeout(PATIENCE)
             client.connect(sandbox.wait_event("way_in")["path"])
             client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
@@ -534,12 +534,13 @@ def test_a_terminal(place):
     seen = b""
     try:
         while b"ready" not in seen:
+            assert select.select([ours], [], [], PATIENCE)[0], seen
             seen += os.read(ours, 4096)
         os.write(ours, b"\x03")
         with contextlib.suppress(OSError):
             while data := os.read(ours, 4096):
                 seen += data
-        assert process.wait(30) == 3 and b"33 111" in seen and b"heard" in seen, seen
+        assert process.wait(PATIENCE) == 3 and b"33 111" in seen and b"heard" in seen, seen
     finally:
         process.kill()
         process.wait()
@@ -552,7 +553,7 @@ def test_the_outsider_keeps_its_network_afterwards(place):
     """Last: both sandboxes end; of neither a process, a mount or a cgroup is left, and the outsider has what it had."""
     for sandbox in (place.a, place.b):
         sandbox.process.terminate()
-        sandbox.process.wait(30)
+        sandbox.process.wait(PATIENCE)
     wait_for(lambda: not [name for _, _, name, _ in place.rig.processes() if name in ("codev-init", "codev-agent")],
              "the end of both")
     outsider_has_its_network(place.rig, place.windows)

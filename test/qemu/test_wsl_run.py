@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 
-from vm_rig import CANNOT_START, GUEST, Gateway, Look, Sandbox, read_all, run
+from vm_rig import CANNOT_START, GUEST, PATIENCE, Gateway, Look, Sandbox, read_all, run
 from wsl_rig import PROGRAM, needs_rig
 
 SERVER = f"/workspace/programs/probe serve 4096 http & {Look.CODEV}"
@@ -89,7 +89,7 @@ def test_the_way_in(inside):
     assert os.stat(way_in).st_mode & 0o777 == 0o600
     for _ in range(3):
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(30)
+            client.settimeout(PATIENCE)
             client.connect(way_in)
             client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             assert read_all(client).startswith(b"HTTP/1.1 200 ")

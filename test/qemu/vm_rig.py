@@ -36,7 +36,7 @@ VSOCK_DEVICE = BUILD / "tools" / "usr" / "bin" / "vhost-device-vsock"
 TOUR = TOP / "qemu-harness" / "tour"
 PROBE = "/workspace/programs/probe"
 MARK = "CODEV_TEST_MARK"
-PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 120  # seconds: for what has to happen, never a verdict on speed
 CANNOT_START = 125
 WAY_IN_PORT = 4096
 
@@ -203,7 +203,7 @@ class Sandbox:
         return [*processes_marked(self.mark).values(), *map(str, self.runtime.rglob("*"))]
 
     def assert_nothing_left(self):
-        wait_for(lambda: not processes_marked(self.mark), "the end of every process", 10)
+        wait_for(lambda: not processes_marked(self.mark), "the end of every process")
         assert self.left_behind() == []
 
 
@@ -275,8 +275,8 @@ class SpiedBroker:
         self.options = ["--broker", self.program]
 
     def token(self):
-        line = wait_for(lambda: self.copy.exists() and self.copy.read_text().partition("\n")[0], "the broker's ready line")
-        return json.loads(line)["token"]
+        line = wait_for(lambda: self.copy.exists() and self.copy.read_text().rpartition("\n")[0], "the broker's ready line")
+        return json.loads(line.partition("\n")[0])["token"]
 
 
 # --- processes inside that do what a test asks --------------------------------------------------------------------------

@@ -198,12 +198,6 @@ def refusals(text):
     return found
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 # --- the network as an outsider sees it, and as a sandbox must not ------------------------------------------------------
 
 OUTSIDER_PORT, OUTSIDER_LOOPBACK_PORT = 7001, 7002
@@ -246,7 +240,7 @@ def outsider_has_its_network(rig, windows):
     """All of it, as uid 0 and uid 1000: Windows, names, its own servers, loopback. `windows`: a Listener."""
     for user in ("root", "1000"):
         status, text = rig.outsider(
-            f"nc -w 5 {rig.host()} {windows.port}; nc -w 5 {OWN[rig.network]} {OUTSIDER_PORT}; "
+            f"nc -w 60 {rig.host()} {windows.port}; nc -w 60 {OWN[rig.network]} {OUTSIDER_PORT}; "
             f"getent hosts internet.example; /mnt/c/probe ping | grep -c worked; ip route | grep -c default; "
             "ip address show lo | grep -c 10.255.255.254", user)
         lines = text.splitlines()
