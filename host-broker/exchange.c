@@ -3,11 +3,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/secret.h"
 #include "host-broker/chunk_encoder.h"
 
 int exchange_open_table(struct broker *broker, struct failure *why)
@@ -45,11 +47,16 @@ static void release(struct exchange *exchange)
     exchange->connection->exchange = NULL;
     exchange_drop_request(exchange);
     buffer_give_back(&exchange->lines, &broker->buffers);
-    *exchange = (struct exchange){
-        .easy = exchange->easy,
-        .rewriter = exchange->rewriter,
-        .next = broker->unused_exchanges,
-    };
+    CURL *easy = exchange->easy;
+    struct rewriter *rewriter = exchange->rewriter;
+    struct proxy_list *ways = &exchange->way.list;
+    secret_wipe(ways->proxies,
+                ways->count * sizeof(ways->proxies[0])); /* they may hold passwords */
+    ways->count = 0;
+    memset(exchange, 0, offsetof(struct exchange, way));
+    exchange->easy = easy;
+    exchange->rewriter = rewriter;
+    exchange->next = broker->unused_exchanges;
     broker->unused_exchanges = exchange;
 }
 

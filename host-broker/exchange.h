@@ -79,7 +79,6 @@ struct exchange {
     char error_text[CURL_ERROR_SIZE];
 
     /* the way there (exchange_proxy.c) */
-    struct proxy_way way;
     size_t way_index; /* the one that is tried */
     bool waiting;     /* for the resolver: libcurl does not have the handle */
     bool proxied;     /* the present way is a proxy */
@@ -115,6 +114,9 @@ struct exchange {
     bool rewriting;            /* content goes through the rewriter */
     bool decoding;             /* and before that through gzip */
     size_t taken;              /* of the content that libcurl will deliver again */
+
+    struct proxy_way
+        way; /* large, used as far as its list reaches: last, see exchange.c, release */
 };
 
 /* Makes the table's handles. 0 or a negative errno. */

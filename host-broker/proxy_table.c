@@ -120,7 +120,9 @@ static void look_up(struct proxy_table *table, struct proxy_entry *entry,
 static void order(const struct proxy_entry *entry, int64_t now, struct proxy_way *way)
 {
     size_t count = 0;
-    *way = entry->way;
+    way->by_script = entry->way.by_script;
+    way->unavailable = entry->way.unavailable;
+    way->list.count = entry->way.list.count;
     for (int bad = 0; bad < 2; bad++)
         for (size_t i = 0; i < entry->way.list.count; i++)
             if ((entry->bad_until[i] > now) == bad)

@@ -36,10 +36,10 @@ static_assert(sizeof(request_fault_kinds) / sizeof(request_fault_kinds[0]) == RE
 
 /* What the fields said so far. */
 struct decoding {
-    struct request_head head;
     bool host_seen, length_seen, coding_seen;
     bool close_named, upgrade_named; /* by Connection */
     bool upgrade_offered;            /* something besides HTTP/2 */
+    struct request_head head;        /* last, as its fields are: most of it, and hardly used */
 };
 
 static bool is_host_byte(char byte)
@@ -239,7 +239,8 @@ ssize_t request_head_parse(struct request_head *out, const char *bytes, size_t l
     if (ended == 0)
         return 0;
 
-    struct decoding decoding = {0};
+    struct decoding decoding;
+    memset(&decoding, 0, offsetof(struct decoding, head.fields));
     const char *end = bytes + scan->position;
     const char *line =
         cut_request_line(&decoding.head, bytes + scan->start, scan->position - scan->start);
@@ -248,6 +249,8 @@ ssize_t request_head_parse(struct request_head *out, const char *bytes, size_t l
         *fault = found;
         return -EBADMSG;
     }
-    *out = decoding.head;
+    memcpy(out, &decoding.head,
+           offsetof(struct request_head, fields) +
+               decoding.head.field_count * sizeof(decoding.head.fields[0]));
     return (ssize_t)scan->position;
 }

@@ -84,8 +84,8 @@ struct request_head {
                               * offer of nothing but HTTP/2 (h2c, HTTP/2.0) is ignored as section 7.8
                               * allows: JDK clients make one with each first plain request */
     size_t field_count;
-    struct field
-        fields[REQUEST_FIELDS_MAX]; /* in order, as sent, values without outer white space */
+    struct field fields
+        [REQUEST_FIELDS_MAX]; /* field_count, in order, as sent, values without outer white space; last */
 };
 
 /* Looks at the `length` bytes received so far for this request; `bytes` may have moved since the last
