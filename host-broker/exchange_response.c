@@ -13,6 +13,9 @@
 #include "host-broker/location.h"
 
 #define CONNECTION_LIST_MAX 1024
+/* A small piece behind which nothing waits is sent at once, not when all others of the wake-up have been read: that is
+ * what a stream of events consists of. */
+#define EVENT_MAX 4096
 #define CONTENT_ROOM (CURL_MAX_WRITE_SIZE + CHUNK_HEAD_MAX + sizeof(CHUNK_TAIL CHUNK_LAST))
 
 /* What the head says that decides about the rest of it. */
@@ -316,10 +319,13 @@ size_t exchange_on_content(char *content, size_t size, size_t count, void *user)
         connection_mark(connection);
         return CURL_WRITEFUNC_PAUSE;
     }
+    bool event = buffer_length(&connection->out) == 0 && length <= EVENT_MAX;
     if (exchange->rewriting)
         length = exchange_rewrite_content(exchange, content, length);
     else
         exchange_pass_content(exchange, content, length);
+    if (event)
+        connection_send(connection);
     connection_active(connection);
     connection_mark(connection);
     return length;
