@@ -1,18 +1,21 @@
 """What one more costs: idle connections, rules, mounts, bytes of a document. Each should cost the same at the largest number as at a
 small one.
 
-    idle connections   broker: 1 to 10,000 (--max-connections raised), the agent: 1 to 500 (its limit is 512). Memory of each, and what
-                       a request costs in processor time while all those idle
-    rules              1 to 256 names in sandbox-egress.json, which is its limit: start of the broker, processor time of a request to the last one
-    mounts             1 to 64 folders: the stage `mounts` of a boot, which includes those that no driver serves yet
+    idle connections   broker: 1 to 10,000 (--max-connections raised), the agent: 1 to 500 (its limit is 512). What each takes of
+                       memory, and what a request takes of a processor while all those idle
+    rules              1 to 1000 names in sandbox-egress.json: processor time of the broker's start and of a request to the last one;
+                       inside, instructions of the stages that read the names and write them for others
+    mounts             1 to 64 folders: the stage `mounts` of a boot, in milliseconds and instructions, and the boot until then
     documents          1 KB to 50 MB through a rule: as they are, and an npm document whose links are rewritten
+
+Each round takes all numbers of a table once, so that a busy moment hits all alike; figures are medians, with the least and the greatest
+behind. Instructions inside (boot.py) are counted once: they repeat within one or two percent.
 """
 import contextlib
 import json
 import pathlib
-import subprocess
+import statistics
 import tempfile
-import time
 
 import bench
 import boot
@@ -22,19 +25,47 @@ import rivals
 
 IDLE_BROKER = (1, 10, 100, 1000, 10000)
 IDLE_AGENT = (1, 10, 100, 500)
-RULES = (1, 10, 100, 256)
-MOUNTS = (1, 4, 16, 24, 64)
+RULES = (1, 10, 100, 1000)
+MOUNTS = (1, 4, 16, 64)
 DOCUMENTS = (1_000, 32_000, 1_000_000, 50_000_000)
 COUNT = 3000  # requests, for processor time
+FLAT = 1.2  # what the largest number may cost beside a small one
 NPM = "application/vnd.npm.install-v1+json"
 MANY = ("--max-connections", "10100", "--max-requests", "256")
+EACH_FROM = 100  # idle connections: of fewer, what one takes is lost among other things
 
 
-def table(title, heads, rows):
-    print(f"\n| {title} | " + " | ".join(heads) + " |\n| ---: |" + " ---: |" * len(heads))
-    for name, values in rows.items():
-        print(f"| {name:,} | " + " | ".join("-" if value is None else f"{value:,.1f}" for value in values) + " |")
-    return {str(name): values for name, values in rows.items()}
+class Table:
+    """number -> column -> the values of all rounds."""
+
+    def __init__(self, title, *columns):
+        self.title, self.columns, self.rows = title, columns, {}
+
+    def add(self, number, *values):
+        for column, value in zip(self.columns, values, strict=True):
+            if value is not None:
+                self.rows.setdefault(number, {}).setdefault(column, []).append(value)
+
+    def median(self, number, column):
+        return statistics.median(self.rows[number][column])
+
+    def print(self):
+        print(f"\n| {self.title} | " + " | ".join(self.columns) + " |\n| ---: |" + " ---: |" * len(self.columns))
+        for number, cells in self.rows.items():
+            print(f"| {number:,} | " + " | ".join(self.cell(cells.get(column, [])) for column in self.columns) + " |")
+        return {str(number): cells for number, cells in self.rows.items()}
+
+    @staticmethod
+    def cell(values):
+        if not values:
+            return "-"
+        middle = f"{statistics.median(values):,.1f}"
+        return middle if len(values) == 1 else f"{middle} ({min(values):,.1f} to {max(values):,.1f})"
+
+    def flat(self, column, small, large):
+        """The goal that the column's cost at the large number is that at the small one, or little more."""
+        ratio = self.median(large, column) / self.median(small, column)
+        return bench.goal(f"{self.title}: {column} at {large:,} at most {FLAT} of that at {small:,}", ratio <= FLAT, f"{ratio:.2f}")
 
 
 def cpu_of_request(pid, endpoint, path, token=None, count=COUNT, connections=4, accept=None):
@@ -43,65 +74,97 @@ def cpu_of_request(pid, endpoint, path, token=None, count=COUNT, connections=4, 
     return (bench.cpu_seconds(pid) - before) / values["ever"] * 1e6
 
 
-def idle(endpoint, path, pid, token, counts):
-    """[memory of each, microseconds of processor of a request beside them] by their number."""
-    rows = {}
-    cpu_of_request(pid, endpoint, path, token, 500)
-    empty = bench.memory_kib(pid)
-    for count in counts:
+# --- idle connections ------------------------------------------------------------------------------------------------
+
+def idle(table, endpoint, path, pid, token):
+    """One round beside a running server."""
+    one = None
+    for count in IDLE_BROKER if token else IDLE_AGENT:
         with bench.holding("idle", endpoint, path, count, preface=token):
-            each = (bench.memory_kib(pid) - empty) / count
-            rows[count] = [each, cpu_of_request(pid, endpoint, path, token)]
-    return rows
+            memory = bench.memory_kib(pid)
+            one = memory if one is None else one
+            each = (memory - one) / (count - 1) if count >= EACH_FROM else None
+            table.add(count, each, cpu_of_request(pid, endpoint, path, token))
 
 
-def idle_connections(folder, port, authority):
+def idle_connections(folder, port, authority, rounds):
+    heads = ("KiB each", "us of processor a request")
+    of_broker, of_agent = Table("idle connections, broker", *heads), Table("idle connections, agent", *heads)
     path = folder / "front.sock"
-    with broker_part.broker(folder, path, port, authority.ca, broker_part.SECRET, limits=MANY) as (pid, token):
-        of_broker = idle(f"unix:{path}", broker_part.SMALL, pid, token, IDLE_BROKER)
-    target = folder / "target.sock"
-    with bench.serving(f"unix:{target}"):
-        front = bench.free_port()
-        with relay_part.agent(folder, front, target) as pid:
-            of_agent = idle(f"tcp:127.0.0.1:{front}", "/x/100", pid, None, IDLE_AGENT)
-    heads = ["KiB each", "us of processor a request"]
-    return {"idle connections, broker": table("idle connections, broker", heads, of_broker),
-            "idle connections, agent": table("idle connections, agent", heads, of_agent)}
+    for number in range(rounds):  # with new processes: what a connection once took, the next one finds there
+        front, target = bench.free_port(), folder / f"target-{number}.sock"
+        with broker_part.broker(folder, path, port, authority.ca, broker_part.SECRET, limits=MANY) as (broker, token), \
+                bench.serving(f"unix:{target}"), relay_part.agent(folder, front, target) as agent:
+            cpu_of_request(broker, f"unix:{path}", broker_part.SMALL, token, 500)
+            cpu_of_request(agent, f"tcp:127.0.0.1:{front}", "/x/100", None, 500)
+            idle(of_broker, f"unix:{path}", broker_part.SMALL, broker, token)
+            idle(of_agent, f"tcp:127.0.0.1:{front}", "/x/100", agent, None)
+    return of_broker, of_agent
 
 
-def rules(folder, port, authority):
-    rows = {}
+# --- rules -----------------------------------------------------------------------------------------------------------
+
+def rule_names(count):
+    return [f"rule-{number:04}" for number in range(count)]
+
+
+def rules(folder, port, authority, rounds):
+    table = Table("rules", "ms of processor until ready", "us of processor a request")
     path = folder / "front.sock"
-    for count in RULES:
-        names = {f"rule-{number:04}": f"https://127.0.0.1:{port}" for number in range(count)}
-        begin = time.monotonic()
+    for count in RULES * rounds:
+        names = dict.fromkeys(rule_names(count), f"https://127.0.0.1:{port}")
         with broker_part.broker(folder, path, port, authority.ca, broker_part.SECRET, rules=names) as (pid, token):
-            started = (time.monotonic() - begin) * 1e3
+            started = bench.cpu_seconds(pid) * 1e3
             last = f"/rule-{count - 1:04}/100"
             cpu_of_request(pid, f"unix:{path}", last, token, 500)
-            rows[count] = [started, cpu_of_request(pid, f"unix:{path}", last, token)]
-    return {"rules": table("rules", ["ms until ready", "us of processor a request"], rows)}
+            table.add(count, started, cpu_of_request(pid, f"unix:{path}", last, token))
+    return table
 
 
-def mounts(folder):
-    rows = {}
-    for count in MOUNTS:
-        options = []
-        for number in range(count):
-            mounted = folder / f"mounted-{number}"
-            mounted.mkdir(exist_ok=True)
-            mounted.chmod(0o777)
-            options += ["--mount", str(mounted)]
-        try:
-            total, stages = boot.boot_ours(bench.TOP, folder, options)
-        except subprocess.CalledProcessError as fault:
-            words = (fault.stderr or b"").decode(errors="replace").strip().splitlines()
-            print(f"{count} mounts: no start: {words[-1] if words else fault}")
-            rows[count] = [None, None, None]
-            continue
-        rows[count] = [stages["mounts"], stages["mounts"] / count, total]
-    return {"mounts": table("mounts", ["ms of the stage", "ms each", "ms of the whole boot"], rows)}
+def rules_inside(folder):
+    table = Table("rules, inside", "thousand instructions of the stage config", "of the stage server")
+    token, path = folder / "gateway-token", folder / "rules-inside.json"
+    token.write_text(broker_part.SECRET)
+    token.chmod(0o600)
+    for count in RULES:
+        path.write_text(json.dumps(dict.fromkeys(rule_names(count), "https://registry.example")))
+        options = ["--gateway-url", "https://127.0.0.1:1/v", "--gateway-token-file", token, "--rules", path]
+        stages = count_stages(folder, options)
+        table.add(count, *(stages[name] * 1e3 for name in ("config", "server")))
+    return table
 
+
+# --- mounts ----------------------------------------------------------------------------------------------------------
+
+def count_stages(folder, options):
+    """stage -> millions of instructions of one boot."""
+    arguments, lines = boot.counter(folder, boot.mark_of("codev-init", "main"), boot.mark_of("codev-init", "report_stage"))
+    _, stages = boot.boot_ours(None, folder, options, arguments)
+    return {name: counts["instructions"] for name, counts in zip(stages, boot.counts_between(lines), strict=True)}
+
+
+def mount_options(folder, count):
+    options = []
+    for number in range(count):
+        mounted = folder / f"mounted-{number}"
+        mounted.mkdir(exist_ok=True)
+        mounted.chmod(0o777)
+        options += ["--mount", str(mounted)]
+    return options
+
+
+def mounts(folder, rounds):
+    table = Table("mounts", "ms of the stage", "ms each", "thousand instructions each", "ms of init's whole boot")
+    emulated = boot.accelerator() == "tcg"  # only an emulator can count
+    for number, count in enumerate(MOUNTS * rounds):
+        options = mount_options(folder, count)
+        total, stages = boot.boot_ours(bench.TOP, folder, options)
+        counted = count_stages(folder, options)["mounts"] * 1e3 / count if emulated and number < len(MOUNTS) else None
+        table.add(count, stages["mounts"], stages["mounts"] / count, counted, total)
+    return table
+
+
+# --- documents -------------------------------------------------------------------------------------------------------
 
 def npm_document(size):
     """About so many bytes, with a link every 400."""
@@ -133,25 +196,21 @@ def file_server(folder, authority):
         yield port
 
 
-def documents(folder, authority):
-    rows = {}
+def documents(folder, authority, rounds):
+    table = Table("bytes of a document", "us of processor", "us, rewritten", "us a MB", "us a MB, rewritten")
     path = folder / "front.sock"
     with file_server(folder, authority) as port, broker_part.broker(
             folder, path, port, authority.ca, broker_part.SECRET, rules={"npm": f"https://127.0.0.1:{port}"}) as (pid, token):
-        for size in DOCUMENTS:
+        for size in DOCUMENTS * rounds:
             real = (folder / "files" / f"pkg-{size}").stat().st_size
             count = max(min(100_000_000 // size, 2000), 3)
             ask = lambda name, accept: cpu_of_request(pid, f"unix:{path}", f"/{name}/pkg-{size}", token, count, 1, accept)
             as_is, rewritten = ask("gateway", None), ask("npm", NPM)
-            rows[size] = [as_is, rewritten, as_is / real * 1e6, rewritten / real * 1e6]
-    heads = ["us of processor", "us, rewritten", "us a MB", "us a MB, rewritten"]
-    return {"documents": table("bytes of a document", heads, rows)}
+            table.add(size, as_is, rewritten, as_is / real * 1e6, rewritten / real * 1e6)
+    return table
 
 
-def run(project, rounds=1):
-    del project, rounds
-    found = {}
-    print("\nscaling: what one more costs")
+def measure(rounds):
     with tempfile.TemporaryDirectory(prefix="codev-bench-") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)  # a guest's file server enters it; the broker's socket wants a folder of its own
@@ -159,11 +218,26 @@ def run(project, rounds=1):
         private.mkdir(mode=0o700)
         authority = broker_part.Authority(private)
         with bench.serving("tcp:127.0.0.1:0", "--tls", authority.certificate, authority.key) as port:
-            found.update(idle_connections(private, port, authority))
-            found.update(rules(private, port, authority))
-        found.update(documents(private, authority))
-        found.update(mounts(folder))
-    return {"figures": found, "goals": []}
+            yield from idle_connections(private, port, authority, rounds)
+            yield rules(private, port, authority, rounds)
+        if boot.accelerator() == "tcg":
+            yield rules_inside(folder)
+        yield documents(private, authority, rounds)
+        yield mounts(folder, rounds)
+
+
+def run(project, rounds=3):
+    del project
+    print(f"\nscaling: what one more costs, {rounds} interleaved rounds")
+    tables = {table.title: table for table in measure(rounds)}
+    found = {title: table.print() for title, table in tables.items()}
+    print()
+    request, rewritten = "us of processor a request", "us a MB, rewritten"
+    each = "thousand instructions each" if boot.accelerator() == "tcg" else "ms each"
+    goals = [tables["idle connections, broker"].flat(request, 1, 10000), tables["idle connections, agent"].flat(request, 1, 500),
+             tables["rules"].flat(request, 1, 1000), tables["bytes of a document"].flat(rewritten, 1_000_000, 50_000_000),
+             tables["mounts"].flat(each, 4, 64)]
+    return {"figures": found, "rounds": rounds, "goals": goals}
 
 
 if __name__ == "__main__":
