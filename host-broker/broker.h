@@ -68,6 +68,7 @@ struct broker {
     unsigned connection_count, unauthenticated;
     struct exchange *exchanges; /* table of options.max_requests */
     struct exchange *unused_exchanges;
+    CURLU **origins; /* for libcurl: the gateway's, then each rule's */
 
     int64_t next_deadline; /* no connection has an earlier one */
     int64_t accept_again;  /* NEVER unless accepting is paused */

@@ -12,8 +12,38 @@
 #include "common/secret.h"
 #include "host-broker/chunk_encoder.h"
 
+/* Parsed once: libcurl would parse the URL with every request, and put it together again. */
+static CURLU *parse_origin(const struct upstream_url *url)
+{
+    char text[UPSTREAM_ORIGIN_MAX];
+    CURLU *origin = curl_url();
+    if (origin != NULL && upstream_url_origin(url, text, sizeof(text)) > 0 &&
+        curl_url_set(origin, CURLUPART_URL, text, 0) == CURLUE_OK)
+        return origin;
+    curl_url_cleanup(origin);
+    return NULL;
+}
+
+static int open_origins(struct broker *broker, struct failure *why)
+{
+    size_t count = broker->rules.count + 1;
+    broker->origins = calloc(count, sizeof(CURLU *));
+    if (broker->origins == NULL)
+        return failure_set(why, ENOMEM, "reserve %zu upstreams", count);
+    for (size_t i = 0; i < count; i++) {
+        broker->origins[i] =
+            parse_origin(i == 0 ? &broker->options.gateway : &broker->rules.rules[i - 1].url);
+        if (broker->origins[i] == NULL)
+            return failure_set(why, EINVAL, "tell libcurl the URL of upstream %zu", i);
+    }
+    return 0;
+}
+
 int exchange_open_table(struct broker *broker, struct failure *why)
 {
+    int result = open_origins(broker, why);
+    if (result < 0)
+        return result;
     unsigned count = broker->options.max_requests;
     broker->exchanges = calloc(count, sizeof(*broker->exchanges));
     if (broker->exchanges == NULL)
@@ -37,6 +67,9 @@ void exchange_close_table(struct broker *broker)
 {
     for (unsigned i = 0; i < broker->options.max_requests; i++)
         curl_easy_cleanup(broker->exchanges[i].easy);
+    for (size_t i = 0; i <= broker->rules.count; i++)
+        curl_url_cleanup(broker->origins[i]);
+    free(broker->origins);
     free(broker->exchanges[0].rewriter);
     free(broker->exchanges);
 }

@@ -60,11 +60,20 @@ static void set_authentication(struct exchange *exchange, const struct proxy *pr
                      negotiate ? (long)(CURLAUTH_BASIC | CURLAUTH_GSSAPI) : (long)CURLAUTH_BASIC);
 }
 
-/* What was checked is what is sent; a plain request that a proxy forwards names the whole URL instead. */
+static size_t upstream_of(const struct exchange *exchange)
+{
+    const struct rules *rules = &exchange->connection->broker->rules;
+    return exchange->rule == NULL ? 0 : (size_t)(exchange->rule - rules->rules) + 1;
+}
+
+/* What was checked is what is sent; of the URL libcurl then needs no more than where to connect to. A plain request that a
+ * proxy forwards names the whole URL instead. */
 static void set_target(struct exchange *exchange)
 {
     const char *target = exchange->url + exchange->origin_length;
+    CURLU *origin = exchange->connection->broker->origins[upstream_of(exchange)];
     curl_easy_setopt(exchange->easy, CURLOPT_REQUEST_TARGET, exchange->forwarded ? NULL : target);
+    curl_easy_setopt(exchange->easy, CURLOPT_CURLU, exchange->forwarded ? NULL : origin);
 }
 
 static void set_way(struct exchange *exchange)
@@ -94,12 +103,6 @@ static bool start_transfer(struct exchange *exchange)
 {
     set_way(exchange);
     return curl_multi_add_handle(exchange->pool->multi, exchange->easy) == CURLM_OK;
-}
-
-static size_t upstream_of(const struct exchange *exchange)
-{
-    const struct rules *rules = &exchange->connection->broker->rules;
-    return exchange->rule == NULL ? 0 : (size_t)(exchange->rule - rules->rules) + 1;
 }
 
 int exchange_begin(struct exchange *exchange, struct refusal *refusal)
