@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/config_check.h"
@@ -21,6 +22,16 @@
 
 /* Page-aligned and never touched before a connection uses it: the kernel gives memory by the page. */
 static uint8_t buffers[BUFFERED_MAX][2][FLOW_SIZE] __attribute__((aligned(4096)));
+
+/* The coarse clock, as of the kernel's last tick: memory that the kernel shares, whatever the clock source. The precise
+ * one is a system call where that source is a device (a guest that finds its TSC unsteady reads the ACPI timer's port). A
+ * deadline may pass a tick early, 10 ms at most, which none of ours minds. */
+static int64_t clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 void relay_schedule(struct relay *relay, int64_t deadline)
 {
@@ -263,7 +274,7 @@ int relay_run(struct relay *relay, struct failure *why)
         int count = epoll_wait(relay->epoll, events, EVENTS_PER_WAKE, wait_timeout(relay));
         if (count < 0 && errno != EINTR)
             return failure_errno(why, errno, "epoll_wait");
-        relay->now = io_monotonic_ns() / 1000000;
+        relay->now = clock_ms();
         for (int i = 0; i < count; i++) {
             int result = dispatch(relay, &events[i], why);
             if (result != 0)
@@ -304,7 +315,7 @@ int relay_init(struct relay *relay, const struct relay_config *config, int confi
     relay->config = *config;
     relay->config_fd = config_fd;
     relay->next_deadline = NEVER;
-    relay->now = io_monotonic_ns() / 1000000;
+    relay->now = clock_ms();
     relay->free_slots = relay->free_reserved = relay->free_overflow = relay->marked = NO_SLOT;
     for (unsigned i = SLOTS_MAX; i-- > 0;) {
         struct connection *connection = &relay->connections[i];
