@@ -29,6 +29,7 @@
 #define MOUNT_SLOT_FIRST 16
 #define SLOT_FUNCTIONS 8
 #define PLACE_SIZE 48
+#define CLOCK_SIZE 32
 _Static_assert(MOUNT_SLOT_FIRST + (OPTION_REPEAT_MAX + SLOT_FUNCTIONS - 1) / SLOT_FUNCTIONS < 31,
                "31 is the machine's own");
 
@@ -40,6 +41,8 @@ struct machine {
     const char *type;    /* -machine */
     const char *console; /* with what else only this machine's kernel is told */
     const char *emulated_cpu;
+    bool
+        reads_our_counter; /* emulated, it reads the time stamp counter of a host of its own kind */
 };
 
 /* q35 without what costs time to probe; the kernel enters by PVH. It does not look whether timer interrupts arrive
@@ -49,9 +52,9 @@ struct machine {
 static const struct machine machines[] = {
     {"x86_64", "qemu-system-x86_64", "../guest/x86_64/vmlinux", "../guest/x86_64/rootfs.erofs",
      "q35,vmport=off,smbus=off,sata=off,usb=off,graphics=off,hpet=off", "ttyS0 no_timer_check",
-     "max"},
+     "max", true},
     {"aarch64", "qemu-system-aarch64", "../guest/aarch64/Image", "../guest/aarch64/rootfs.erofs",
-     "virt,gic-version=max,usb=off", "ttyAMA0", "max,pauth-impdef=on"},
+     "virt,gic-version=max,usb=off", "ttyAMA0", "max,pauth-impdef=on", false},
 };
 
 /* `--arch`, else what the kernel's name says, else this host's. */
@@ -90,6 +93,7 @@ static int open_file(char path[PATH_MAX], const char *chosen, const char *beside
 int qemu_open(struct qemu *qemu, const struct options *options, struct failure *why)
 {
     qemu->kernel = qemu->image = qemu->memory = -1;
+    qemu->opened = tick_sample_take();
     qemu->machine = machine_choose(options, why);
     if (!qemu->machine)
         return -EINVAL;
@@ -163,10 +167,27 @@ static int inherit(struct arguments *arguments, int fd)
     return fd;
 }
 
+/* What the kernel is told of its clock, where it would find it out badly: see tick_rate.h. With -icount QEMU makes up a counter. */
+static void tell_clock(char text[CLOCK_SIZE], const struct qemu *qemu,
+                       const struct qemu_parts *parts)
+{
+    struct tick_sample now = tick_sample_take();
+    uint32_t khz = tick_rate_khz(&qemu->opened, &now);
+    bool ours = qemu->machine->reads_our_counter && !parts->accelerator->kvm;
+    const struct option_list *more = &parts->options->qemu_arguments;
+    for (unsigned i = 0; i < more->count; i++)
+        ours = ours && strcmp(more->items[i], "-icount") != 0;
+    text[0] = '\0';
+    if (ours && khz)
+        snprintf(text, CLOCK_SIZE, " tsc_early_khz=%u", khz);
+}
+
 static void add_base(struct arguments *arguments, const struct qemu *qemu,
                      const struct qemu_parts *parts)
 {
     const struct options *options = parts->options;
+    char clock[CLOCK_SIZE];
+    tell_clock(clock, qemu, parts);
     add(arguments, qemu->program, NULL);
     add(arguments, "-nodefaults", NULL);
     add(arguments, "-no-user-config", NULL);
@@ -188,8 +209,8 @@ static void add_base(struct arguments *arguments, const struct qemu *qemu,
     add(arguments, "-kernel", "/proc/self/fd/%d", inherit(arguments, qemu->kernel));
     add(arguments, "-append",
         "console=%s quiet panic=-1 root=/dev/vda rootfstype=erofs ro init=/sbin/codev-init "
-        "codev.control=vsock:%u",
-        qemu->machine->console, parts->control_port);
+        "codev.control=vsock:%u%s",
+        qemu->machine->console, parts->control_port, clock);
     add(arguments, "-drive", "if=none,id=root,format=raw,readonly=on,file=/proc/self/fd/%d",
         inherit(arguments, qemu->image));
     add(arguments, "-device", "virtio-blk-pci,drive=root");

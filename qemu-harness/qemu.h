@@ -12,6 +12,7 @@
 #include "qemu-harness/file_server.h"
 #include "qemu-harness/mount_check.h"
 #include "qemu-harness/options.h"
+#include "qemu-harness/tick_rate.h"
 #include "qemu-harness/vsock.h"
 
 struct machine; /* one row per guest architecture */
@@ -21,6 +22,7 @@ struct qemu {
     char program[PATH_MAX];
     char kernel_path[PATH_MAX], image_path[PATH_MAX]; /* as chosen, for mount_check and messages */
     int kernel, image, memory;
+    struct tick_sample opened; /* when it was */
 };
 
 /* Finds program, kernel and image. 0 or a negative errno. */

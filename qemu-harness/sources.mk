@@ -27,6 +27,7 @@ SANDBOX_SRCS := \
     qemu-harness/sandbox_start.c \
     qemu-harness/set_uid_filter_linux.c \
     qemu-harness/terminal.c \
+    qemu-harness/tick_rate.c \
     qemu-harness/timeline.c \
     qemu-harness/vsock.c \
     qemu-harness/vsock_linux.c \

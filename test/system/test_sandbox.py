@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import socket
 import stat
@@ -289,6 +290,17 @@ def test_forbidden_mounts_are_refused_by_both_names(rig):
     rig.assert_nothing_left()
 
 
+def qemu_arguments(rig, *options):
+    process = rig.start("channel = guest.ready(); guest.note('up'); channel.wait_for('shutdown'); " + EXIT % "'code': 0", *options)
+    rig.wait_for_note("up")
+    [qemu] = rig.children("-nodefaults")
+    words = pathlib.Path(f"/proc/{qemu}/cmdline").read_text().split("\0")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=PATIENCE)
+    rig.assert_nothing_left()
+    return words
+
+
 @pytest.mark.parametrize("count", [1, 16, 17, 64])
 def test_where_the_folders_devices_are_on_the_bus(rig, count):
     """A slot each, chosen by QEMU, as long as there are few; else eight in one, so that 64 need eight of the 32."""
@@ -296,17 +308,20 @@ def test_where_the_folders_devices_are_on_the_bus(rig, count):
     for number in range(count):
         (rig.folder / f"m{number}").mkdir()
         options += ["--mount", rig.folder / f"m{number}"]
-    process = rig.start("channel = guest.ready(); guest.note('up'); channel.wait_for('shutdown'); " + EXIT % "'code': 0",
-                        "--file-server", "9p", *options)
-    rig.wait_for_note("up")
-    [qemu] = rig.children("-nodefaults")
-    words = pathlib.Path(f"/proc/{qemu}/cmdline").read_text().split("\0")
+    words = qemu_arguments(rig, "--file-server", "9p", *options)
     devices = [word for word in words if word.startswith("virtio-9p-pci,")]
     place = ",multifunction=on,addr={:x}.{:x}" if count > 16 else ""
     assert devices == [f"virtio-9p-pci,fsdev=m{n},mount_tag=m{n}" + place.format(16 + n // 8, n % 8) for n in range(count)]
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=PATIENCE)
-    rig.assert_nothing_left()
+
+
+@pytest.mark.parametrize("options", [[], ["--qemu-arg", "-icount", "--qemu-arg", "shift=0"]])
+def test_an_emulated_processor_is_told_its_counters_rate(rig, options):
+    """Where it is this host's own counter, which never changes its rate."""
+    words = qemu_arguments(rig, *options)
+    told = re.search(r" tsc_early_khz=(\d+)$", words[words.index("-append") + 1])
+    constant = re.search(r"^flags\b.*\bnonstop_tsc\b", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    assert bool(told) == bool(constant and words[words.index("-accel") + 1] == "tcg" and not options)
+    assert not told or 100_000 < int(told[1]) < 10_000_000
 
 
 def test_rules_without_a_gateway(rig):

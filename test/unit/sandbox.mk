@@ -1,7 +1,7 @@
 # Unit tests of codev-sandbox's parts that need no process and no virtual machine.
 SANDBOX_UNIT_TESTS := sandbox_accelerator_linux sandbox_console sandbox_control_event sandbox_json_merge \
 	sandbox_mount_check sandbox_mount_spec sandbox_options sandbox_output_linux sandbox_run_folder \
-	sandbox_set_uid_filter_linux sandbox_timeline sandbox_wsl
+	sandbox_set_uid_filter_linux sandbox_tick_rate sandbox_timeline sandbox_wsl
 UNIT_TESTS += $(SANDBOX_UNIT_TESTS)
 $(foreach test,$(SANDBOX_UNIT_TESTS),$(eval unit_$(test)_SRCS := test/unit/test_$(test).c \
 	$(test:sandbox_%=qemu-harness/%.c) $(COMMON_SRCS)))
