@@ -2,8 +2,8 @@
 # Usage: check.sh ARCH CONFIG
 #
 # Proves that a kernel configuration came out as meant: Kconfig drops an option whose dependency is missing without a
-# word, and turns one on because another selects it. Every option of kconfig/required must be on in CONFIG and none of
-# kconfig/forbidden may be; a line of either may name the architecture that it is about.
+# word, and turns one on because another selects it. Every option of kconfig/required must be on in CONFIG, or have the value
+# that stands there, and none of kconfig/forbidden may be on; a line of either may name the architecture that it is about.
 set -eu
 
 arch=$1 config=$2
@@ -15,7 +15,11 @@ options() {
 
 bad=0
 for option in $(options required); do
-    if ! grep -qx "CONFIG_$option=y" "$config"; then
+    case $option in
+    *=*) line=CONFIG_$option ;;
+    *) line=CONFIG_$option=y ;;
+    esac
+    if ! grep -qxF "$line" "$config"; then
         echo "error: $config: CONFIG_$option is required but not on" >&2
         bad=1
     fi

@@ -21,7 +21,7 @@ def options(name, arch):
 
 
 def good_config(arch):
-    return [f"CONFIG_{option}=y" for option in options("required", arch)]
+    return [f"CONFIG_{option}" if "=" in option else f"CONFIG_{option}=y" for option in options("required", arch)]
 
 
 def check(arch, lines, folder):
@@ -39,6 +39,17 @@ def test_each_required_option_is_missed(arch, tmp_path):
         assert done.returncode == 1 and line.removesuffix("=y") + " is required" in done.stderr
         as_comment = [l if l != line else f"# {line.removesuffix('=y')} is not set" for l in lines]
         assert check(arch, as_comment, tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_another_value_than_the_required_one_is_found(arch, tmp_path):
+    lines = good_config(arch)
+    with_value = [line for line in lines if not line.endswith("=y")]
+    assert with_value
+    for line in with_value:
+        other = line.rpartition("=")[0] + "=16"
+        done = check(arch, [other if l == line else l for l in lines], tmp_path)
+        assert done.returncode == 1 and f"{line} is required" in done.stderr
 
 
 @pytest.mark.parametrize("arch", ARCHES)
