@@ -21,8 +21,7 @@ void connection_enter(struct relay *relay, struct connection *connection,
     if (state == CONNECTION_DEMANDING)
         relay->demanding++;
     connection->state = state;
-    connection->deadline = deadline;
-    relay_schedule(relay, deadline);
+    relay_set_deadline(relay, connection, deadline);
 }
 
 void connection_rearm(struct relay *relay, struct connection *connection)
@@ -127,8 +126,8 @@ static void settle(struct relay *relay, struct connection *connection)
         switch (connection_judge(connection)) {
         case VERDICT_KEEP: {
             int64_t limit = connection_end_limit(connection);
-            connection->deadline = limit == NEVER ? NEVER : connection->moved + limit;
-            relay_schedule(relay, connection->deadline);
+            relay_set_deadline(relay, connection,
+                               limit == NEVER ? NEVER : connection->moved + limit);
             return;
         }
         case VERDICT_PASS_END_TO_CLIENT:

@@ -39,6 +39,14 @@ void relay_schedule(struct relay *relay, int64_t deadline)
         relay->next_deadline = deadline;
 }
 
+void relay_set_deadline(struct relay *relay, struct connection *connection, int64_t deadline)
+{
+    relay->timed += deadline != NEVER;
+    relay->timed -= connection->deadline != NEVER;
+    connection->deadline = deadline;
+    relay_schedule(relay, deadline);
+}
+
 void relay_watch(struct relay *relay, int fd, uint32_t *armed, uint32_t events, uint64_t reference)
 {
     struct epoll_event event = {.events = events, .data.u64 = reference};
@@ -58,7 +66,7 @@ static void slot_free(struct relay *relay, struct connection *connection)
 {
     uint16_t *head = free_list_of(relay, connection->index);
     connection->state = CONNECTION_FREE;
-    connection->deadline = NEVER;
+    relay_set_deadline(relay, connection, NEVER);
     connection->next = *head;
     *head = connection->index;
 }
@@ -259,11 +267,25 @@ static void sweep(struct relay *relay)
     }
 }
 
+/* While no connection has a deadline, which is so as long as bytes just pass, the bound that the last one left behind is
+ * nothing to wake up for: a wait without a time-out spares the kernel a timer and two readings of the clock. */
+static int64_t next_wake(const struct relay *relay)
+{
+    if (relay->timed > 0)
+        return relay->next_deadline;
+    int64_t next = relay->dns.next_deadline;
+    for (unsigned i = 0; i < relay->config.forward_count; i++)
+        if (relay->listeners[i].resume != 0 && relay->listeners[i].resume < next)
+            next = relay->listeners[i].resume;
+    return next;
+}
+
 static int wait_timeout(const struct relay *relay)
 {
-    if (relay->next_deadline == NEVER)
+    int64_t next = next_wake(relay);
+    if (next == NEVER)
         return -1;
-    int64_t left = relay->next_deadline - relay->now;
+    int64_t left = next - relay->now;
     return left < 0 ? 0 : left > 60000 ? 60000 : (int)left + 1; /* + 1: never a moment too early */
 }
 
@@ -320,6 +342,7 @@ int relay_init(struct relay *relay, const struct relay_config *config, int confi
     for (unsigned i = SLOTS_MAX; i-- > 0;) {
         struct connection *connection = &relay->connections[i];
         connection->index = (uint16_t)i;
+        connection->deadline = NEVER;
         for (unsigned which = 0; which < 2; which++) {
             connection->sides[which].fd = -1;
             flow_init(&connection->flows[which], i < BUFFERED_MAX ? buffers[i][which] : NULL);

@@ -55,6 +55,7 @@ struct relay {
     int epoll;
     int64_t now;           /* ms of CLOCK_MONOTONIC, read once per wake-up */
     int64_t next_deadline; /* a lower bound of all deadlines: a wake-up too many does no harm */
+    unsigned timed;        /* connections that have a deadline */
     uint64_t serial;
     struct relay_config config;
     uint32_t preferred[RELAY_FORWARDS_MAX]; /* the address that worked last */
@@ -81,6 +82,9 @@ int relay_run(struct relay *relay, struct failure *why);
 
 /* Adds, changes or (events 0) removes a descriptor; *armed is what is set now. */
 void relay_watch(struct relay *relay, int fd, uint32_t *armed, uint32_t events, uint64_t reference);
+
+/* The only setter of a connection's deadline. */
+void relay_set_deadline(struct relay *relay, struct connection *connection, int64_t deadline);
 
 /* Makes sure that a wake-up comes by then. */
 void relay_schedule(struct relay *relay, int64_t deadline);
