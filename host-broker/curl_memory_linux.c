@@ -31,8 +31,8 @@
 #define KEPT_MAX 128 /* blocks */
 #define KEPT_PAGES_MAX 17
 
-#define STEP 64 /* sizes of small blocks */
-#define SMALL_STEPS 16
+#define STEP 16 /* as of malloc: what is rounded up a stream holds in vain */
+#define SMALL_STEPS 64
 #ifdef __SANITIZE_ADDRESS__
 #define SMALL_KEPT_MAX 0
 #else
