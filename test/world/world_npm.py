@@ -56,7 +56,7 @@ def put(connection, manifest, data):
 def publish(port, clients):
     """name -> (integrity, dependencies) of the 51."""
     published = {}
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     for name in DEPENDENCIES:
         manifest = {"name": name, "version": "1.0.0", "main": "index.js"}
         published[name] = put(connection, manifest, tarball({
