@@ -137,7 +137,8 @@ def report(figures, rounds):
         figures.table(f"{metric}: CPU", CPU_UNIT[metric in BULK_METRICS], REFERENCE, 0)
     print()
     ratios = {metric: figures.ratio(metric, bench.OURS, REFERENCE) for metric in GOALS}
-    goals = [bench.goal(f"{metric} at least 90 % of the bare copy loop's", ratio >= 0.9, f"{ratio:.2f}") for metric, ratio in ratios.items()]
+    goals = [bench.goal(f"{metric} at least 90 % of the bare copy loop's", ratio >= 0.9, f"{ratio:.2f}")
+             for metric, ratio in ratios.items()]
     return {"rounds": rounds, "figures": figures.values, "goals": goals}
 
 
