@@ -268,7 +268,7 @@ def print_counts(counted):
         print(f"| {label} |", " | ".join(f"{least(counted, what, name):.3f}" for name in ("codev-init", *STARTS)), "|")
 
 
-def run(project, rounds=5):
+def run(project, rounds=9):
     del project
     figures, stages, counted, memory = measure(rounds)
     print(f"\nboot: PID 1's first instruction to a running server, {rounds} interleaved boots, accelerator {accelerator()}")

@@ -116,7 +116,7 @@ def say_go(process):
     return line
 
 
-def run(project, rounds=3):
+def run(project, rounds=6):
     figures = bench.Figures()
     with tempfile.TemporaryDirectory(prefix="codev-bench-") as name:
         folder = pathlib.Path(name)

@@ -68,7 +68,7 @@ def measure_one(figures, name, endpoint, pid):
             figures.add("memory per idle connection", name, (bench.memory_kib(pid) - empty) / IDLE)
 
 
-def run(project, rounds=3):
+def run(project, rounds=6):
     figures = bench.Figures()
     with tempfile.TemporaryDirectory(prefix="codev-bench-") as name:
         folder = pathlib.Path(name)

@@ -24,7 +24,7 @@ import broker as broker_part
 SMALL = "/gateway/100"
 BULK = 16 << 20
 BULKS = 2  # whole transfers, from the first byte to the answer: what waits in buffers at a run's end would count as moved
-MS = 300
+MS = 500
 REFERENCE = "bare"
 PORTS = {bench.OURS: 8788, "bare": 9001, "socat": 9002}
 SOCAT_EACH = 3  # rounds
