@@ -18,7 +18,7 @@ import time
 import bench
 
 CLONE_NEWNET = 0x40000000
-RUNS = 40
+RUNS = 100
 RULES = """\
 table inet codev
 delete table inet codev
