@@ -41,8 +41,8 @@ struct machine {
     const char *type;    /* -machine */
     const char *console; /* with what else only this machine's kernel is told */
     const char *emulated_cpu;
-    bool
-        reads_our_counter; /* emulated, it reads the time stamp counter of a host of its own kind */
+    /* emulated, it reads the time stamp counter of a host of its own kind */
+    bool reads_our_counter;
 };
 
 /* q35 without what costs time to probe; the kernel enters by PVH. It does not look whether timer interrupts arrive

@@ -12,8 +12,8 @@
 #include <cpuid.h>
 #include <x86intrin.h>
 
-#define LEAF_POWER                                                                                 \
-    0x80000007u /* CPUID: EDX bit 8 says that the counter never changes its rate, nor stops */
+/* CPUID: bit 8 of EDX says that the counter never changes its rate, nor stops. */
+#define LEAF_POWER 0x80000007u
 #define INVARIANT (1u << 8)
 
 static bool counter_is_constant(void)
