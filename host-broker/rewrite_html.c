@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "host-broker/byte_block.h"
 #include "host-broker/rewrite.h"
 
 /* Elements whose content is text, up to their own end tag (section 13.1.2). */
@@ -35,6 +36,15 @@ static void name_add(struct rewrite_html_name *name, char byte)
         name->bytes[name->length++] = ascii_lower(byte);
     else
         name->length = REWRITE_HTML_NAME_MAX + 1;
+}
+
+static void name_add_all(struct rewrite_html_name *name, struct slice bytes)
+{
+    if (bytes.length > REWRITE_HTML_NAME_MAX || name->length > REWRITE_HTML_NAME_MAX - bytes.length)
+        name->length = REWRITE_HTML_NAME_MAX + 1;
+    else
+        for (size_t i = 0; i < bytes.length; i++)
+            name->bytes[name->length++] = ascii_lower(bytes.bytes[i]);
 }
 
 static bool name_is(const struct rewrite_html_name *name, struct slice text)
@@ -302,10 +312,11 @@ static size_t dull_length(const struct rewrite_html *html, struct slice in)
 /* More of an attribute's name, which is long in the pages of Python's indices. */
 static size_t take_name(struct rewrite_html *html, struct slice in)
 {
-    size_t at = 0;
-    while (at < in.length && (is_letter(in.bytes[at]) || in.bytes[at] == '-'))
-        name_add(&html->attribute, in.bytes[at++]);
-    return at;
+    if (in.length < BYTE_RUN)
+        return 0;
+    size_t length = byte_run_name(in.bytes);
+    name_add_all(&html->attribute, (struct slice){in.bytes, length});
+    return length;
 }
 
 /* Markup up to the next text or link. */

@@ -1,8 +1,7 @@
 /* Links in JSON documents: see rewrite_json.h. */
 #include "host-broker/rewrite_json.h"
 
-#include <endian.h>
-
+#include "host-broker/byte_block.h"
 #include "host-broker/rewrite.h"
 
 bool rewrite_json_is_cargo(const struct rewrite *rewrite)
@@ -129,28 +128,14 @@ static bool take_byte(struct rewrite_json *json, char byte)
 
 /* --- strings ------------------------------------------------------------------------------------------ */
 
-#define EACH(byte) (0x0101010101010101u * (byte))
-
-/* The bytes with a meaning in a string (a quote, a backslash, a control character) among the eight of a
- * little-endian word, as their highest bits. Of those the lowest is exact; above it there may be others. */
-static uint64_t find_special(uint64_t word)
-{
-    uint64_t quote = word ^ EACH('"'), backslash = word ^ EACH('\\');
-    return (((quote - EACH(1)) & ~quote) | ((backslash - EACH(1)) & ~backslash) |
-            ((word - EACH(' ')) & ~word)) &
-           EACH(0x80);
-}
-
 /* How many bytes have no meaning of their own in a string. */
-static size_t plain_length(struct slice in)
+static inline size_t plain_length(struct slice in)
 {
     size_t at = 0;
-    for (; at + 8 <= in.length; at += 8) {
-        uint64_t word;
-        memcpy(&word, in.bytes + at, sizeof(word));
-        uint64_t special = find_special(le64toh(word));
-        if (special != 0)
-            return at + (size_t)__builtin_ctzll(special) / 8;
+    for (; in.length - at >= 2 * BYTE_RUN; at += 2 * BYTE_RUN) {
+        size_t text = byte_run_text(in.bytes + at);
+        if (text < 2 * BYTE_RUN)
+            return at + text;
     }
     while (at < in.length && in.bytes[at] != '"' && in.bytes[at] != '\\' &&
            (unsigned char)in.bytes[at] >= ' ')
@@ -224,38 +209,118 @@ static bool is_in_string(const struct rewrite_json *json)
     return json->state == REWRITE_JSON_STRING || json->state == REWRITE_JSON_ESCAPE;
 }
 
-/* What ends a run of bytes that mean nothing in a dead container. */
-static const bool is_mark[256] = {
-    ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true,
-};
+/* Brackets in a dead container, one bit for each. Returns how many bytes there are up to the one that ends
+ * the container, or with which the document is over; `length` when none does. */
+static size_t take_brackets(struct rewrite_json *json, const char *bytes, uint64_t brackets,
+                            size_t length)
+{
+    for (; brackets != 0; brackets &= brackets - 1) {
+        size_t at = (size_t)__builtin_ctzll(brackets);
+        char byte = bytes[at];
+        bool object = byte == '{' || byte == '}', opens = byte == '{' || byte == '[';
+        if (!(opens ? open_container(json, object) : close_container(json, object)))
+            json->state = REWRITE_JSON_OVER;
+        if (json->state == REWRITE_JSON_OVER || json->dead == 0)
+            return at + 1;
+    }
+    return length;
+}
 
-/* Bytes of a dead container, up to its end or to a string that is not simply there whole. */
+/* Bytes of a dead container, up to its end or into a string that is not simply there whole. */
 static size_t take_dead(struct rewrite_json *json, struct slice in)
 {
-    size_t at = 0;
-    while (at < in.length) {
-        char byte = in.bytes[at++];
-        if (!is_mark[(unsigned char)byte])
-            continue;
-        if (byte == '"') {
-            at += plain_length((struct slice){in.bytes + at, in.length - at});
-            if (at < in.length && in.bytes[at] == '"') {
-                at++;
-                continue;
-            }
+    uint64_t carried = 0; /* all bits: the block begins in a string */
+    for (size_t at = 0; at < in.length; at += BYTE_BLOCK) {
+        struct slice rest = {in.bytes + at, in.length - at};
+        struct byte_block found = byte_block_find(rest);
+        uint64_t inside = byte_block_between(found.quotes) ^ carried;
+        uint64_t special = found.specials & inside; /* from here on quotes may be escaped */
+        uint64_t before = (special & -special) - 1; /* all bits without one */
+        size_t length = rest.length < BYTE_BLOCK ? rest.length : BYTE_BLOCK;
+        size_t taken = take_brackets(json, rest.bytes, found.brackets & ~inside & before, length);
+        if (taken < length || json->state == REWRITE_JSON_OVER || json->dead == 0)
+            return at + taken;
+        carried = inside >> (BYTE_BLOCK - 1) != 0 ? UINT64_MAX : 0;
+        if (special != 0) {
             json->is_key = false;
             json->state = REWRITE_JSON_STRING;
-            return at;
+            return at + (size_t)__builtin_ctzll(special);
         }
-        bool object = byte == '{' || byte == '}', opens = byte == '{' || byte == '[';
-        if (!(opens ? open_container(json, object) : close_container(json, object))) {
-            json->state = REWRITE_JSON_OVER;
-            return at;
-        }
-        if (json->dead == 0)
-            return at;
+    }
+    if (carried != 0) {
+        json->is_key = false;
+        json->state = REWRITE_JSON_STRING;
+    }
+    return in.length;
+}
+
+/* Looks past a string that is plain and there whole, from behind the quote that opens it. Returns where the
+ * closing quote stands, or 0. */
+static inline size_t find_quote(struct slice in, size_t at)
+{
+    at += plain_length((struct slice){in.bytes + at, in.length - at});
+    return at < in.length && in.bytes[at] == '"' ? at : 0;
+}
+
+/* White space at `at`, as far as it is seen at one look. */
+static inline size_t skip_white(struct slice in, size_t at)
+{
+    if (in.length - at < BYTE_RUN || (unsigned char)in.bytes[at] > ' ')
+        return at;
+    return at + byte_run_white(in.bytes + at);
+}
+
+/* A key that is plain and there whole, with its colon, from the quote that opens it. Returns what follows,
+ * or 0. */
+static inline size_t take_key(struct rewrite_json *json, struct slice in, size_t at)
+{
+    size_t end = find_quote(in, at + 1);
+    if (end == 0 || in.length - end < 2 || in.bytes[end + 1] != ':')
+        return 0;
+    struct slice key = {in.bytes + at + 1, end - at - 1};
+    json->value = 0;
+    if (rewrite_json_is_watched(json))
+        rewrite_json_find_place(json, &key);
+    json->state = REWRITE_JSON_VALUE;
+    return end + 2;
+}
+
+/* What most of a document is made of, with the same outcome as byte by byte: members that are plain strings
+ * and no links, up to what is something else. To be called where a key begins. Returns how many bytes. */
+static size_t take_members(struct rewrite_json *json, struct slice in)
+{
+    size_t at = 0, next;
+    while (at < in.length && in.bytes[at] == '"' && (next = take_key(json, in, at)) != 0) {
+        at = skip_white(in, next);
+        if (at == in.length || in.bytes[at] != '"' ||
+            (json->value != 0 && rewrite_json_place_is_link(json)))
+            break;
+        next = find_quote(in, at + 1);
+        if (next == 0)
+            break;
+        at = next + 1;
+        json->state = REWRITE_JSON_AFTER;
+        if (at == in.length || in.bytes[at] != ',')
+            break;
+        at = skip_white(in, at + 1);
+        json->state = REWRITE_JSON_KEY;
     }
     return at;
+}
+
+/* Some bytes outside of strings and dead containers. */
+static size_t take_live(struct rewrite_json *json, struct slice in)
+{
+    size_t taken = 0;
+    if (json->state == REWRITE_JSON_KEY || json->state == REWRITE_JSON_FIRST_KEY)
+        taken = take_members(json, in);
+    if (taken == 0 && json->state != REWRITE_JSON_SCALAR)
+        taken = skip_white(in, 0);
+    if (taken > 0)
+        return taken;
+    if (!take_byte(json, in.bytes[0]))
+        json->state = REWRITE_JSON_OVER;
+    return 1;
 }
 
 /* Up to the next link: nothing changes. */
@@ -263,14 +328,15 @@ static size_t take_rest(struct rewrite_json *json, struct slice in, struct rewri
 {
     size_t at = 0;
     while (at < in.length && !json->is_link) {
+        struct slice rest = {in.bytes + at, in.length - at};
         if (is_in_string(json))
-            at += take_string(json, (struct slice){in.bytes + at, in.length - at});
+            at += take_string(json, rest);
         else if (json->state == REWRITE_JSON_OVER)
             at = in.length;
         else if (json->dead != 0)
-            at += take_dead(json, (struct slice){in.bytes + at, in.length - at});
-        else if (!take_byte(json, in.bytes[at++]))
-            json->state = REWRITE_JSON_OVER;
+            at += take_dead(json, rest);
+        else
+            at += take_live(json, rest);
     }
     rewrite_emit(out, in.bytes, at);
     return at;

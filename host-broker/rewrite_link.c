@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "host-broker/byte_block.h"
 #include "host-broker/target.h"
 #include "host-broker/url_reference.h"
 
@@ -39,49 +40,23 @@ static void add_byte(struct clean_link *clean, char byte, size_t at)
         clean->from[i] = (uint16_t)at;
 }
 
-/* What a byte is, as both notations write it. Plain: it stands for itself, stays as it is, and does not end
- * the path. Simple: one that a target can hold wherever it stands, but for dots. */
-#define PLAIN 1u
-#define SIMPLE 2u
-static const uint8_t byte_classes[256] = {
-    ['!'] = PLAIN | SIMPLE,
-    ['"'] = PLAIN,
-    ['$'] = PLAIN,
-    ['%'] = PLAIN,
-    ['\'' ... '*'] = PLAIN,
-    ['+'] = PLAIN | SIMPLE,
-    [','] = PLAIN,
-    ['-' ... ':'] = PLAIN | SIMPLE,
-    [';' ... '>'] = PLAIN,
-    ['@' ... 'Z'] = PLAIN | SIMPLE,
-    ['['] = PLAIN,
-    [']' ... '^'] = PLAIN,
-    ['_'] = PLAIN | SIMPLE,
-    ['`'] = PLAIN,
-    ['a' ... 'z'] = PLAIN | SIMPLE,
-    ['{' ... '}'] = PLAIN,
-    ['~'] = PLAIN | SIMPLE,
-};
-
-/* How many plain bytes there are up to the query. *simple: all of them are, and no segment begins with a
- * dot, so no path in them is one that a target cannot hold. */
+/* How many plain bytes there are up to the query (byte_block.h). *simple: all of them are, and no segment
+ * begins with a dot, so no path in them is one that a target cannot hold. */
 static size_t plain_length(struct slice raw, bool *simple)
 {
-    unsigned common = SIMPLE;
-    bool dots = false;
     char before = '/';
-    size_t at = 0;
-    for (; at < raw.length; at++) {
-        char byte = raw.bytes[at];
-        unsigned class = byte_classes[(unsigned char)byte];
-        if (class == 0)
-            break;
-        common &= class;
-        dots |= before == '/' && byte == '.';
-        before = byte;
+    *simple = true;
+    for (size_t at = 0; at < raw.length; at += BYTE_RUN) {
+        char filled[BYTE_RUN] = "";
+        const char *run = raw.bytes + at;
+        if (raw.length - at < BYTE_RUN)
+            run = memcpy(filled, run, raw.length - at); /* a NUL ends it */
+        size_t plain = byte_run_link(run, before, simple);
+        if (plain < BYTE_RUN)
+            return at + plain;
+        before = run[BYTE_RUN - 1];
     }
-    *simple = common != 0 && !dots;
-    return at;
+    return raw.length;
 }
 
 static void add_character(struct clean_link *clean, const char *bytes, size_t count, size_t at,
@@ -99,35 +74,67 @@ static void add_character(struct clean_link *clean, const char *bytes, size_t co
     }
 }
 
+/* Plain bytes: the same as add_character for each of them. */
+static void add_plain(struct clean_link *clean, struct slice plain, size_t at, size_t *solid)
+{
+    size_t before = clean->text.length;
+    url_text_append(&clean->text, plain);
+    if (clean->text.overflow)
+        return;
+    for (size_t i = 0; i < plain.length; i++)
+        clean->from[before + i] = (uint16_t)(at + i);
+    clean->first = *solid > 0 ? clean->first : at;
+    *solid = clean->text.length;
+}
+
+/* One character, or plain bytes as far as they go. Returns how many bytes of the document were taken; 0 at
+ * the query, or when it is malformed (*sound becomes false). */
+static size_t add_some(struct clean_link *clean, struct slice rest,
+                       const struct rewrite_notation *notation, size_t at, size_t *solid,
+                       bool *sound)
+{
+    bool simple;
+    char bytes[REWRITE_CHARACTER_MAX] = {rest.bytes[0]};
+    size_t count = 1, taken = plain_length(rest, &simple);
+    if (taken > 0) {
+        add_plain(clean, (struct slice){rest.bytes, taken}, at, solid);
+        return taken;
+    }
+    taken = notation->read(rest, bytes, &count);
+    *sound = taken > 0;
+    if (taken == 0 || ends_path(bytes[0]))
+        return 0;
+    add_character(clean, bytes, count, at, solid);
+    return taken;
+}
+
 /* Up to the query or fragment, which decide nothing. Tabs and ends of lines stand for nothing in a URL, white
  * space at its ends neither (WHATWG URL). False when it is malformed, too long, or empty. */
 static bool clean_link(struct clean_link *clean, struct slice raw,
                        const struct rewrite_notation *notation)
 {
-    size_t at = plain_length(raw, &clean->simple),
-           solid = 0; /* length without white space at the end */
+    size_t at = plain_length(raw, &clean->simple), taken;
+    size_t solid = 0; /* length without white space at the end */
+    bool sound = true;
     clean->first = 0;
     clean->path_text = (struct slice){raw.bytes, at};
     clean->same = at > 0 && (at == raw.length || ends_path(raw.bytes[at]));
     if (clean->same)
         return true;
-    clean->simple = false;
     clean->text = (struct url_text){.bytes = clean->bytes, .size = CLEAN_MAX};
-    for (at = 0; at < raw.length;) {
-        char bytes[REWRITE_CHARACTER_MAX] = {raw.bytes[at]};
-        size_t count = 1, taken = 1;
-        if (byte_classes[(unsigned char)raw.bytes[at]] == 0)
-            taken = notation->read((struct slice){raw.bytes + at, raw.length - at}, bytes, &count);
+    for (at = 0; at < raw.length; at += taken) {
+        struct slice rest = {raw.bytes + at, raw.length - at};
+        taken = add_some(clean, rest, notation, at, &solid, &sound);
         if (taken == 0)
-            return false;
-        if (ends_path(bytes[0]))
             break;
-        add_character(clean, bytes, count, at, &solid);
-        at += taken;
     }
+    if (!sound || clean->text.overflow || solid == 0)
+        return false;
     clean->from[clean->text.length] = (uint16_t)at;
     clean->path_text = (struct slice){clean->bytes, solid};
-    return !clean->text.overflow && solid > 0;
+    bool plain = plain_length(clean->path_text, &clean->simple) == solid;
+    clean->simple = clean->simple && plain;
+    return true;
 }
 
 /* The byte of the document that this byte of the clean text comes from. */

@@ -5,3 +5,5 @@ $(foreach test,$(BROKER_REWRITE_UNIT_TESTS),$(eval unit_$(test)_SRCS := test/uni
     $(BROKER_PARSER_SRCS) $(COMMON_SRCS)))
 UNIT_TESTS += rewrite_gzip
 unit_rewrite_gzip_SRCS := test/unit/test_rewrite_gzip.c host-broker/rewrite_gzip.c
+UNIT_TESTS += byte_block
+unit_byte_block_SRCS := test/unit/test_byte_block.c
