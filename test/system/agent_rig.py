@@ -17,6 +17,7 @@ import time
 import pytest
 
 import procfs
+
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("CODEV_BUILD", TOP / "build"))
 AGENT = os.environ.get("CODEV_AGENT", str(BUILD / "guest" / platform.machine() / "codev-agent"))

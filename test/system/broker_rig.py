@@ -23,6 +23,7 @@ import time
 import pytest
 
 import procfs
+
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / os.environ.get("CODEV_BUILD", "build") / "bin"))
 BROKER = os.environ.get("CODEV_BROKER", str(BIN / "codev-broker"))
@@ -532,7 +533,8 @@ class Relay:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.port = self.listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.acceptor = threading.Thread(target=self._accept, daemon=True)
+        self.acceptor.start()
 
     def _accept(self):
         with contextlib.suppress(OSError):
@@ -541,21 +543,22 @@ class Relay:
                 threading.Thread(target=self._join, args=(client,), daemon=True).start()
 
     def _join(self, client):
-        upper = self.broker.client().socket
-        upper.settimeout(None)
-        other = {client: upper, upper: client}
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), client, self.broker.client().socket as upper:
+            upper.settimeout(None)
+            other = {client: upper, upper: client}
             while True:
                 for readable in select.select([client, upper], [], [])[0]:
                     data = readable.recv(65536)
                     if not data:
                         raise OSError("one side left")
                     other[readable].sendall(data)
-        client.close()
-        upper.close()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        """The kernel begins an interrupted accept(2) again by its number, which would be the next relay's by then."""
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.acceptor.join(PATIENCE)
         self.listener.close()

@@ -36,7 +36,8 @@ class PortRelay(Relay):
 
     def __init__(self, broker, listener):
         self.broker, self.listener = broker, listener
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.acceptor = threading.Thread(target=self._accept, daemon=True)
+        self.acceptor.start()
 
 
 class Outcome:

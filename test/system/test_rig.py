@@ -1,9 +1,13 @@
-"""procfs: a process that changes while it is looked at."""
+"""What the tests stand on: procfs, while a process changes that it looks at, and the end of a relay."""
 import os
+import socket
 import subprocess
 import sys
 
+import pytest
+
 import procfs
+from broker_rig import Relay
 
 RESTLESS = "import os, time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: os.close(os.dup(0))"
 
@@ -23,3 +27,12 @@ def test_descriptors_that_come_and_go():
         assert procfs.descriptors(process.pid) == {} and procfs.read(process.pid, "cmdline") == b""
     assert procfs.state(process.pid) == "" and procfs.has_ended(process.pid)
     assert procfs.read(process.pid, "stat") == b"" and procfs.descriptors(process.pid) == {}
+
+
+def test_a_relay_of_the_rig_that_has_ended_accepts_nobody():
+    """Its thread was left in accept(2): the next relay's listener got the number, and now and then its clients, too."""
+    with Relay(None) as relay:
+        assert relay.acceptor.is_alive()
+    assert not relay.acceptor.is_alive()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", relay.port))
