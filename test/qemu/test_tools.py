@@ -56,7 +56,7 @@ class Session:
         self.inside = prepare(folder / "inside", outside)
         self.log_file = folder / "broker.log"
         clients = world.modules(world.HERE / "clients")
-        options = ["--image", IMAGE, "--memory", 2048, "--cpus", 2, "--mount", f"{self.inside}:{INSIDE}",
+        options = ["--image", IMAGE, "--memory", 2048, "--mount", f"{self.inside}:{INSIDE}",
                    "--mount", f"{clients}:{INSIDE}/clients:ro", "--gateway-url", "https://127.0.0.1:1",
                    "--gateway-token-file", folder / "token", "--ca-file", outside.authority.ca, "--rules",
                    folder / "rules.json", "--proxy", "none", "--broker-log", self.log_file]
