@@ -2,7 +2,6 @@
 one that is not, in turns. The broker's own processor time is the figure that a busy machine does not change; the time
 on the clock is printed beside it. The upstream speaks TLS; it and the client are threads of this program.
 """
-import pathlib
 import statistics
 import sys
 import tempfile
@@ -15,20 +14,15 @@ DOCUMENTS = {"npm": ("npm", "application/json"), "pypi-html": ("pypi-html", "tex
              "pypi-json": ("pypi-json", "application/vnd.pypi.simple.v1+json")}
 
 
-def processor_seconds(process):
-    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
-
-
 def fetch(rig, broker, path):
     """(seconds, processor seconds of the broker, bytes)"""
     with broker.client() as client:
-        processor, start, received = processor_seconds(broker.process), time.monotonic(), 0
+        processor, start, received = bench.cpu_seconds(broker.process.pid), time.monotonic(), 0
         client.send(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         buffer = bytearray(1 << 20)
         while count := client.socket.recv_into(buffer):
             received += count
-        return time.monotonic() - start, processor_seconds(broker.process) - processor, received
+        return time.monotonic() - start, bench.cpu_seconds(broker.process.pid) - processor, received
 
 
 def measure(rig, folder, document, content_type, rounds):
@@ -58,19 +52,20 @@ def run(project, rounds=7):
     import documents
     results, ratios = {}, {}
     print(f"\nrewrite: links in package metadata, {SIZE >> 20} MB through the broker, {rounds} times each, in turns\n")
-    print("| document | links | passed MB/s | rewritten MB/s | ratio | broker's CPU: passed s | rewritten s |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| document | links | passed MB/s | rewritten MB/s | ratio | broker's CPU: passed ms | rewritten ms | ratio |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory(prefix="codev-bench-") as folder:
         for name, (kind, content_type) in DOCUMENTS.items():
             document = documents.MAKERS[kind](SIZE, 1)
             figures, links = measure(rig, folder, document, content_type, rounds)
             clock = {way: len(document) / 1e6 / statistics.median(value[0] for value in values) for way, values in figures.items()}
             cpu = {way: statistics.median(value[1] for value in values) for way, values in figures.items()}
-            ratios[name] = clock["rewritten"] / clock["passed"]
-            print(f"| {name} | {links} | {clock['passed']:.0f} | {clock['rewritten']:.0f} | {ratios[name]:.2f} | "
-                  f"{cpu['passed']:.2f} | {cpu['rewritten']:.2f} |")
+            ratios[name] = cpu["passed"] / cpu["rewritten"]
+            print(f"| {name} | {links} | {clock['passed']:.0f} | {clock['rewritten']:.0f} | "
+                  f"{clock['rewritten'] / clock['passed']:.2f} | "
+                  f"{cpu['passed'] * 1e3:.0f} | {cpu['rewritten'] * 1e3:.0f} | {ratios[name]:.2f} |")
             results[name] = {"bytes": len(document), "links": links, "mb_per_s": clock, "broker_cpu_s": cpu}
     print()
-    goals = [bench.goal(f"{name}: at least half of what passes unchanged", ratio >= 0.5, f"{ratio:.2f}")
+    goals = [bench.goal(f"{name}: at least half of what passes unchanged, by processor time", ratio >= 0.5, f"{ratio:.2f}")
              for name, ratio in ratios.items()]
     return {"rounds": rounds, "figures": results, "goals": goals}
