@@ -39,9 +39,14 @@ def stat(pid):
     return read(pid, "stat").decode(errors="replace").rpartition(")")[2].split()
 
 
+def parent(pid):
+    """0 when the process has gone."""
+    return int((stat(pid)[1:2] or ["0"])[0])
+
+
 def children(pid):
     """By each process's own word: /proc/PID/task/TID/children leaves some out while others end (proc(5))."""
-    return [other for other in processes() if stat(other)[1:2] == [str(pid)]]
+    return [other for other in processes() if parent(other) == pid]
 
 
 def state(pid):

@@ -8,6 +8,7 @@ import pytest
 
 import procfs
 from broker_rig import Relay
+from wsl_rig import eldest
 
 RESTLESS = "import os, time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: os.close(os.dup(0))"
 
@@ -36,3 +37,14 @@ def test_a_relay_of_the_rig_that_has_ended_accepts_nobody():
     assert not relay.acceptor.is_alive()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", relay.port))
+
+
+def test_of_a_process_and_what_it_forked_the_eldest_is_found():
+    """Both have one command line until the child executes another program."""
+    with subprocess.Popen(["sh", "-c", "sleep 60 & read end; kill $!"], stdin=subprocess.PIPE) as parent:
+        while not procfs.children(parent.pid):
+            assert parent.poll() is None
+        [child] = procfs.children(parent.pid)
+        assert procfs.parent(child) == parent.pid
+        assert eldest({child, parent.pid}) == eldest({parent.pid}) == parent.pid and eldest(set()) is None
+        parent.communicate(b"\n")

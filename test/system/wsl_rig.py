@@ -106,6 +106,12 @@ def descendants(pid):
     return found
 
 
+def eldest(pids):
+    """The one of these processes that is no child of another: what codev-init forks has its command line until it executes
+    another program. None when there is none."""
+    return next((pid for pid in pids if procfs.parent(pid) not in pids), None)
+
+
 class Holder:
     """A process that keeps new namespaces of some kinds alive."""
 
@@ -147,7 +153,7 @@ class Sandbox:
             os.close(theirs)
         self.reader = self.process.stdout.fileno() if self.channel is None else self.channel
         self.writer = self.process.stdin.fileno() if self.channel is None else self.channel
-        self.outer = eventually(lambda: next(iter(set(rig.inits()) - before), None) or self.process.poll() is not None,
+        self.outer = eventually(lambda: eldest(set(rig.inits()) - before) or self.process.poll() is not None,
                                 "codev-init starts")
         if config is not None:
             self.send(config)
