@@ -64,14 +64,6 @@ bool body_decoder_done(const struct body_decoder *decoder)
     return decoder->state == BODY_STATE_DONE && decoder->fault == BODY_FAULT_NONE;
 }
 
-static int hex_value(unsigned char byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    unsigned char lower = byte | 0x20;
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 static enum body_fault go(struct body_decoder *decoder, enum body_state state)
 {
     decoder->state = (int)state;
@@ -80,7 +72,7 @@ static enum body_fault go(struct body_decoder *decoder, enum body_state state)
 
 static enum body_fault step_size(struct body_decoder *decoder, unsigned char byte)
 {
-    int digit = hex_value(byte);
+    int digit = ascii_hex_value(byte);
     if (digit >= 0) {
         if (++decoder->digits > CHUNK_SIZE_DIGITS_MAX ||
             decoder->remaining > ((uint64_t)INT64_MAX - (unsigned)digit) / 16)

@@ -4,14 +4,6 @@
 #include "common/utf8.h"
 #include "host-broker/rewrite_link.h"
 
-static int hex_value(char byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    char lower = ascii_lower(byte);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 /* "\uXXXX": its 16 bits, or -1. */
 static int32_t read_unit(struct slice rest)
 {
@@ -19,7 +11,7 @@ static int32_t read_unit(struct slice rest)
     if (rest.length < 6 || rest.bytes[0] != '\\' || rest.bytes[1] != 'u')
         return -1;
     for (size_t i = 2; i < 6; i++) {
-        int digit = hex_value(rest.bytes[i]);
+        int digit = ascii_hex_value(rest.bytes[i]);
         if (digit < 0)
             return -1;
         unit = unit * 16 + digit;
@@ -96,7 +88,7 @@ static size_t read_number(struct slice rest, char bytes[REWRITE_CHARACTER_MAX], 
     }
     size_t digits = at;
     for (; at < rest.length; at++) {
-        int digit = hex_value(rest.bytes[at]);
+        int digit = ascii_hex_value(rest.bytes[at]);
         if (digit < 0 || digit >= (int)base)
             break;
         code = code < 0x110000 ? code * base + (uint32_t)digit : code;

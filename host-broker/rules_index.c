@@ -17,14 +17,6 @@
 
 _Static_assert(RULES_MAX < UINT16_MAX, "an index is 16 bits");
 
-static int hex_value(char byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    char lower = ascii_lower(byte);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 /* One character of a path in its normal form: %7E is ~, %2f is %2F, neither is a slash. Encoded ones that stay encoded are
  * told apart by 256. */
 static int next_normal(struct slice path, size_t *at)
@@ -32,7 +24,7 @@ static int next_normal(struct slice path, size_t *at)
     unsigned char byte = (unsigned char)path.bytes[(*at)++];
     if (byte != '%' || *at + 2 > path.length)
         return byte;
-    int high = hex_value(path.bytes[*at]), low = hex_value(path.bytes[*at + 1]);
+    int high = ascii_hex_value(path.bytes[*at]), low = ascii_hex_value(path.bytes[*at + 1]);
     if (high < 0 || low < 0)
         return byte;
     *at += 2;

@@ -34,6 +34,15 @@ static inline char ascii_lower(char byte)
     return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
 }
 
+/* Of a hexadecimal digit in either case; -1 of any other byte. */
+static inline int ascii_hex_value(char byte)
+{
+    if (byte >= '0' && byte <= '9')
+        return byte - '0';
+    char lower = ascii_lower(byte);
+    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
 /* Equal but for the case of ASCII letters: field names, codings, schemes, hosts. */
 static inline bool slice_equal_nocase(struct slice a, struct slice b)
 {

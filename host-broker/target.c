@@ -23,14 +23,6 @@ const struct target_fault_kind target_fault_kinds[] = {
 static_assert(sizeof(target_fault_kinds) / sizeof(target_fault_kinds[0]) == TARGET_FAULT_COUNT,
               "one row for each fault");
 
-static int hex_value(char byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    char lower = ascii_lower(byte);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 /* Reads one character of a path, decoded, and moves *at behind it; negative for a fault. */
 static int next_character(struct slice path, size_t *at, enum target_fault *fault)
 {
@@ -41,8 +33,8 @@ static int next_character(struct slice path, size_t *at, enum target_fault *faul
     }
     if (byte != '%')
         return byte;
-    int high = *at < path.length ? hex_value(path.bytes[*at]) : -1;
-    int low = high >= 0 && *at + 1 < path.length ? hex_value(path.bytes[*at + 1]) : -1;
+    int high = *at < path.length ? ascii_hex_value(path.bytes[*at]) : -1;
+    int low = high >= 0 && *at + 1 < path.length ? ascii_hex_value(path.bytes[*at + 1]) : -1;
     if (low < 0) {
         *fault = TARGET_FAULT_ESCAPE;
         return -1;

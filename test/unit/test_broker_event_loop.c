@@ -57,13 +57,18 @@ static void what_is_parked_and_watched_again_is_heard(void **state)
     nothing_is_there();
 }
 
+static void open_parked(int ends[2])
+{
+    open_readable(ends);
+    assert_int_equal(event_loop_watch(&loop, ends[0], EPOLLIN, upstream(ends[0])), 0);
+    event_loop_park(&loop, ends[0]);
+}
+
 static void what_is_parked_is_taken_out_at_its_first_event(void **state)
 {
     int ends[2];
     (void)state;
-    open_readable(ends);
-    assert_int_equal(event_loop_watch(&loop, ends[0], EPOLLIN, upstream(ends[0])), 0);
-    event_loop_park(&loop, ends[0]);
+    open_parked(ends);
     assert_false(event_loop_is_wanted(&loop, ends[0], next_event().stamp));
     nothing_is_there();
     assert_int_equal(event_loop_watch(&loop, ends[0], EPOLLIN, upstream(ends[0])), 0);
@@ -76,10 +81,8 @@ static void a_number_that_came_back_is_left_alone(void **state)
 {
     int old[2], new[2];
     (void)state;
-    open_readable(old);
+    open_parked(old);
     open_readable(new);
-    assert_int_equal(event_loop_watch(&loop, old[0], EPOLLIN, upstream(old[0])), 0);
-    event_loop_park(&loop, old[0]);
     struct event_ref late = next_event();
     int number = old[0];
     assert_int_equal(dup2(new[0], number), number); /* closes the old one */
@@ -100,10 +103,8 @@ static void a_number_that_came_back_is_watched_anew(void **state)
 {
     int old[2], new[2];
     (void)state;
-    open_readable(old);
+    open_parked(old);
     open_readable(new);
-    assert_int_equal(event_loop_watch(&loop, old[0], EPOLLIN, upstream(old[0])), 0);
-    event_loop_park(&loop, old[0]);
     int number = old[0];
     assert_int_equal(dup2(new[0], number), number);
     close(new[0]);
