@@ -60,12 +60,12 @@ def run(project, rounds=7):
             figures, links = measure(rig, folder, document, content_type, rounds)
             clock = {way: len(document) / 1e6 / statistics.median(value[0] for value in values) for way, values in figures.items()}
             cpu = {way: statistics.median(value[1] for value in values) for way, values in figures.items()}
-            ratios[name] = cpu["passed"] / cpu["rewritten"]
+            ratios[name] = clock["rewritten"] / clock["passed"]
             print(f"| {name} | {links} | {clock['passed']:.0f} | {clock['rewritten']:.0f} | "
-                  f"{clock['rewritten'] / clock['passed']:.2f} | "
-                  f"{cpu['passed'] * 1e3:.0f} | {cpu['rewritten'] * 1e3:.0f} | {ratios[name]:.2f} |")
+                  f"{ratios[name]:.2f} | "
+                  f"{cpu['passed'] * 1e3:.0f} | {cpu['rewritten'] * 1e3:.0f} | {cpu['passed'] / cpu['rewritten']:.2f} |")
             results[name] = {"bytes": len(document), "links": links, "mb_per_s": clock, "broker_cpu_s": cpu}
     print()
-    goals = [bench.goal(f"{name}: at least half of what passes unchanged, by processor time", ratio >= 0.5, f"{ratio:.2f}")
+    goals = [bench.goal(f"{name}: at least half of what passes unchanged", ratio >= 0.5, f"{ratio:.2f}")
              for name, ratio in ratios.items()]
     return {"rounds": rounds, "figures": results, "goals": goals}
