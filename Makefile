@@ -49,8 +49,11 @@ say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 # --- sources ---------------------------------------------------------------------------------------------------------
 
 -include common/sources.mk nft/sources.mk init/sources.mk agent/sources.mk host-broker/sources.mk
--include qemu-harness/sources.mk qemu-harness/probe/sources.mk test/bench/sources.mk
--include qemu-harness/rig/sources.mk
+-include qemu-harness/launcher/sources.mk qemu-harness/probe/sources.mk test/bench/sources.mk
+-include qemu-harness/wsl-rig/sources.mk
+# The tests' folders mirror those of the sources; a test is found by its name.
+UNIT_FILES := $(shell find test/unit -name 'test_*.c')
+unit_source = $(filter %/test_$(strip $(1)).c,$(UNIT_FILES))
 include $(sort $(wildcard test/unit/*.mk test/fuzz/*.mk))
 
 BROKER_LIBS ?= -lcurl -lproxy -lz
@@ -280,12 +283,12 @@ $(IMAGE) &: $(IMAGE_INPUTS) $(filter-out %/probe %/codev-agent-reconnect %/rig-p
 $(B)/rig/.complete: rootfs/sysroot.sh rootfs/guest-packages | packages
 	$(Q)rootfs/sysroot.sh rig x86_64 $(@D)
 
-$(GUEST)/rig/initramfs: qemu-harness/rig/build.py qemu-harness/rig/start qemu-harness/rig/import $(GUEST)/rig-program \
+$(GUEST)/rig/initramfs: qemu-harness/wsl-rig/build.py qemu-harness/wsl-rig/start qemu-harness/wsl-rig/import $(GUEST)/rig-program \
 		$(B)/rig/.complete $(SYSROOT)/.complete
 	$(call say,RIG,$@)
-	$(Q)qemu-harness/rig/build.py $(B)/rig $(SYSROOT) $(GUEST)
+	$(Q)qemu-harness/wsl-rig/build.py $(B)/rig $(SYSROOT) $(GUEST)
 
-$(BIN)/codev-rig: qemu-harness/rig/rig.py
+$(BIN)/codev-rig: qemu-harness/wsl-rig/rig.py
 	$(call say,COPY,$@)
 	@mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
@@ -334,7 +337,7 @@ format: | packages
 run: all
 	$(Q)qemu-harness/tour/run --arch $(ARCH)
 soak: host
-	$(Q)CODEV_BIN=$(BIN) test/system/soak_broker.py $(SOAK_SECONDS)
+	$(Q)CODEV_BIN=$(BIN) test/harness/soak_broker.py $(SOAK_SECONDS)
 # PART=NAME measures one part.
 bench: all $(BENCH_PROGRAMS)
 	$(Q)CODEV_BUILD=$(B) test/bench/run $(PART)

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "common/json_writer.h"
-#include "common/relay_config.h"
+#include "common/json/json_writer.h"
+#include "common/wire/relay_config.h"
 
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "agent/connection.h"
-#include "common/cleanup.h"
+#include "common/os/cleanup.h"
 
 static const char *const role_names[] = {
     [RELAY_TO_BROKER] = "to the broker",

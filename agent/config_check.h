@@ -7,8 +7,8 @@
 #ifndef AGENT_CONFIG_CHECK_H
 #define AGENT_CONFIG_CHECK_H
 
-#include "common/failure.h"
-#include "common/relay_config.h"
+#include "common/os/failure.h"
+#include "common/wire/relay_config.h"
 
 /* 0, or -EINVAL with a reason that names the forward. */
 int config_check(const struct relay_config *config, struct failure *why);

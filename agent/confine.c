@@ -25,7 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
+#include "common/os/cleanup.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define CONFINE_WITHOUT_SECCOMP 1

@@ -3,7 +3,7 @@
 #ifndef AGENT_CONFINE_H
 #define AGENT_CONFINE_H
 
-#include "common/failure.h"
+#include "common/os/failure.h"
 
 /* Before any secret is read: not dumpable (no ptrace, no /proc/PID/mem or fd for the same account), no
  * core file, killed when the parent dies. 0 or a negative errno with a reason. */

@@ -11,7 +11,7 @@
 #include "agent/relay.h"
 #include "agent/tls.h"
 #include "agent/transfer.h"
-#include "common/cleanup.h"
+#include "common/os/cleanup.h"
 
 void connection_enter(struct relay *relay, struct connection *connection,
                       enum connection_state state, int64_t deadline)

@@ -23,8 +23,8 @@
 #include <stdint.h>
 
 #include "agent/flow.h"
-#include "common/preface.h"
-#include "common/relay_config.h"
+#include "common/wire/preface.h"
+#include "common/wire/relay_config.h"
 
 #define NEVER INT64_MAX
 

@@ -3,8 +3,8 @@
 #include <sys/epoll.h>
 
 #include "agent/connection.h"
-#include "common/cleanup.h"
-#include "common/tls_profile.h"
+#include "common/net/tls_profile.h"
+#include "common/os/cleanup.h"
 
 const char *const connection_state_names[] = {
     [CONNECTION_FREE] = "free",         [CONNECTION_DEMANDING] = "demanding",

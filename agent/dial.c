@@ -10,7 +10,7 @@
 
 #include "agent/relay.h"
 #include "agent/tls.h"
-#include "common/tls_link.h"
+#include "common/net/tls_link.h"
 
 /* What a client reads in its 502. */
 static const char *reason_of(int error)

@@ -9,7 +9,7 @@
 
 #include "agent/dns.h"
 #include "agent/relay.h"
-#include "common/cleanup.h"
+#include "common/os/cleanup.h"
 
 static void stream_close(struct dns_stream *stream)
 {

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/failure.h"
-#include "common/relay_config.h"
+#include "common/os/failure.h"
+#include "common/wire/relay_config.h"
 
 #define DNS_STREAMS_MAX 8
 #define DNS_STREAM_QUERY_MAX 1232 /* as in the EDNS sizes that resolvers use */

@@ -1,7 +1,7 @@
 /* codev-agent: the relay between a sandbox and its host. It looks at no byte of what it forwards.
  *
  * Started by codev-init with its table of forwards on descriptor 0 and its listeners inherited (see
- * common/relay_config.h); no arguments. Ends with status 0 when descriptor 0 ends, with 78 (EX_CONFIG)
+ * common/wire/relay_config.h); no arguments. Ends with status 0 when descriptor 0 ends, with 78 (EX_CONFIG)
  * and a line on standard error when the table cannot be served, with 71 (EX_OSERR) when the system
  * fails it.
  */
@@ -16,8 +16,8 @@
 #include "agent/config_check.h"
 #include "agent/confine.h"
 #include "agent/relay.h"
-#include "common/io.h"
-#include "common/tls_profile.h"
+#include "common/net/tls_profile.h"
+#include "common/os/io.h"
 
 /* Two sockets a connection; listeners, the DNS stub, epoll and standard descriptors. */
 #define DESCRIPTORS_NEEDED (2 * BUFFERED_MAX + OVERFLOW_MAX + DNS_STREAMS_MAX + 32)

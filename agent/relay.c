@@ -14,8 +14,8 @@
 #include "agent/config_check.h"
 #include "agent/dial.h"
 #include "agent/tls.h"
-#include "common/cleanup.h"
-#include "common/io.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
 
 #define EVENTS_PER_WAKE 128
 #define CONFIG_ENDED 1

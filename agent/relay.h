@@ -21,8 +21,8 @@
 
 #include "agent/connection.h"
 #include "agent/dns_server.h"
-#include "common/failure.h"
-#include "common/relay_config.h"
+#include "common/os/failure.h"
+#include "common/wire/relay_config.h"
 
 #define DEMANDING_MAX 64
 #define RESERVED_MAX 64

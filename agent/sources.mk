@@ -15,4 +15,4 @@ AGENT_SRCS := \
     agent/transfer.c
 
 # For tests: the same, turned against the host by what it holds.
-AGENT_RECONNECT_SRCS := $(AGENT_SRCS) test/qemu/agent_reconnect.c
+AGENT_RECONNECT_SRCS := $(AGENT_SRCS) test/harness/agent_reconnect.c

@@ -1,4 +1,4 @@
-/* The slots of tls.h. Nothing is sent or received here: common/tls_link.h does that. */
+/* The slots of tls.h. Nothing is sent or received here: common/net/tls_link.h does that. */
 #include "agent/tls.h"
 
 #include <assert.h>
@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "common/encoding.h"
-#include "common/secret.h"
-#include "common/tls_link.h"
-#include "common/tls_pin.h"
+#include "common/net/tls_link.h"
+#include "common/net/tls_pin.h"
+#include "common/os/secret.h"
+#include "common/text/encoding.h"
 
 #define PAGE 4096
 

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "agent/connection.h"
-#include "common/relay_config.h"
+#include "common/wire/relay_config.h"
 
 /* Whether this address of a forward is spoken to by TLS. */
 bool tls_is_wanted(const struct relay_forward *forward, const struct endpoint *address);

@@ -1,11 +1,11 @@
-/* See transfer.h. The ring's own system calls are in flow.c, those of TLS in common/tls_link.c. */
+/* See transfer.h. The ring's own system calls are in flow.c, those of TLS in common/net/tls_link.c. */
 #include "agent/transfer.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 
 #include "agent/relay.h"
-#include "common/tls_link.h"
+#include "common/net/tls_link.h"
 
 /* The engine of a side, or NULL: only a target has one. */
 static struct tls_link *link_of(const struct connection *connection, enum connection_side which)

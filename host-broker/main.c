@@ -11,15 +11,15 @@
 
 #include <curl/curl.h>
 
-#include "common/cleanup.h"
-#include "common/io.h"
-#include "common/json_writer.h"
-#include "common/protocol.h"
-#include "host-broker/broker.h"
-#include "host-broker/confine.h"
-#include "host-broker/curl_memory.h"
-#include "host-broker/engine.h"
-#include "host-broker/process.h"
+#include "common/json/json_writer.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
+#include "common/wire/protocol.h"
+#include "host-broker/base/process.h"
+#include "host-broker/confine/confine.h"
+#include "host-broker/keys/curl_memory.h"
+#include "host-broker/serve/broker.h"
+#include "host-broker/serve/engine.h"
 
 #define READY_LINE_MAX (EGRESS_MAX * (RULE_NAME_MAX + 3) + 16 * 1024) /* names, and the rest */
 #define PATH_MAX_BYTES 4096

@@ -9,11 +9,11 @@
 #include <signal.h>
 #include <string.h>
 
-#include "common/cleanup.h"
-#include "common/encoding.h"
-#include "common/json.h"
-#include "init/events.h"
-#include "init/machine.h"
+#include "common/json/json.h"
+#include "common/os/cleanup.h"
+#include "common/text/encoding.h"
+#include "init/host/events.h"
+#include "init/machine/machine.h"
 #include "init/supervise.h"
 
 #define COMMAND_TOKENS_MAX 128

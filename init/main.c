@@ -14,15 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/io.h"
-#include "common/pages.h"
-#include "init/events.h"
+#include "common/os/io.h"
+#include "common/os/pages.h"
+#include "init/host/events.h"
 #include "init/sandbox.h"
 #include "init/shutdown.h"
 #include "init/start.h"
 #include "init/start_wsl.h"
 #include "init/supervise.h"
-#include "init/wsl.h"
+#include "init/wsl/wsl.h"
 
 static struct sandbox *sandbox; /* half a mebibyte, in pages of its own */
 

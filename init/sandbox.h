@@ -5,17 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "init/account.h"
-#include "init/boot_config.h"
-#include "init/cgroups.h"
-#include "init/control.h"
-#include "init/relay_start.h"
-#include "init/restart.h"
-#include "init/self_test.h"
-#include "init/server.h"
-#include "init/server_io.h"
+#include "init/config/boot_config.h"
+#include "init/host/control.h"
+#include "init/machine/account.h"
+#include "init/machine/cgroups.h"
+#include "init/proof/self_test.h"
+#include "init/relay/relay_start.h"
+#include "init/server/server.h"
+#include "init/server/server_io.h"
 #include "init/stage.h"
-#include "init/wsl_link.h"
+#include "init/system/restart.h"
+#include "init/wsl/wsl_link.h"
 #include "nft/firewall.h"
 
 /* How far the server's life has come. Only supervise.c changes it. */

@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/io.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
 #include "init/command.h"
-#include "init/events.h"
-#include "init/mounts.h"
-#include "init/wsl.h"
+#include "init/folders/mounts.h"
+#include "init/host/events.h"
+#include "init/wsl/wsl.h"
 
 #define MILLISECOND 1000000ll
 #define KILL_LIMIT_MS 1000

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/cleanup.h"
-#include "common/io.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
 
 const char *const stage_names[] = {
     [STAGE_BASE] = "base",         [STAGE_CONFIG] = "config",       [STAGE_CLOCK] = "clock",

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "common/failure.h"
+#include "common/os/failure.h"
 
 enum stage_id {
     STAGE_BASE,

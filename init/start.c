@@ -8,17 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/io.h"
-#include "common/secret.h"
-#include "init/base.h"
-#include "init/environment.h"
-#include "init/events.h"
-#include "init/machine.h"
-#include "init/mounts.h"
-#include "init/network.h"
-#include "init/network_hardware.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
+#include "common/os/secret.h"
+#include "init/folders/mounts.h"
+#include "init/host/events.h"
+#include "init/machine/base.h"
+#include "init/machine/machine.h"
+#include "init/machine/network.h"
+#include "init/machine/network_hardware.h"
 #include "init/sandbox.h"
+#include "init/server/environment.h"
 #include "init/supervise.h"
 
 #define MILLISECOND 1000000ll

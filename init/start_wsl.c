@@ -4,15 +4,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "init/base.h"
-#include "init/events.h"
-#include "init/mounts.h"
-#include "init/network.h"
+#include "init/folders/mounts.h"
+#include "init/host/events.h"
+#include "init/machine/base.h"
+#include "init/machine/network.h"
 #include "init/sandbox.h"
 #include "init/start.h"
-#include "init/wsl.h"
-#include "init/wsl_cgroups.h"
-#include "init/wsl_link.h"
+#include "init/wsl/wsl.h"
+#include "init/wsl/wsl_cgroups.h"
+#include "init/wsl/wsl_link.h"
 
 static struct wsl_message message; /* one at a time */
 

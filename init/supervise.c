@@ -23,12 +23,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/io.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
 #include "init/command.h"
-#include "init/events.h"
+#include "init/host/events.h"
 #include "init/shutdown.h"
-#include "init/wsl_link.h"
+#include "init/wsl/wsl_link.h"
 
 #define MILLISECOND 1000000ll
 #define DRAIN_LIMIT (500 * MILLISECOND)

@@ -12,7 +12,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 
-#include "common/io.h"
+#include "common/os/io.h"
 
 #define REQUEST_BYTES_MAX 128
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/failure.h"
+#include "common/os/failure.h"
 
 #define CHANNEL_BYTES_MAX 16384 /* the kernel's parts of a dump are at most 8 KiB for us */
 

@@ -18,7 +18,7 @@
 #include <libmnl/libmnl.h>
 #include <linux/netfilter/nfnetlink.h>
 
-#include "common/cleanup.h"
+#include "common/os/cleanup.h"
 #include "nft/batch.h"
 #include "nft/channel.h"
 #include "nft/commit.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/failure.h"
+#include "common/os/failure.h"
 
 struct mnl_socket;
 

@@ -10,7 +10,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netlink.h>
 
-#include "common/cleanup.h"
+#include "common/os/cleanup.h"
 #include "nft/expression.h"
 
 enum policy_chain { CHAIN_OUTPUT, CHAIN_INPUT, CHAIN_FORWARD, CHAIN_COUNT };

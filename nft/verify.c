@@ -19,7 +19,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 
-#include "common/cleanup.h"
+#include "common/os/cleanup.h"
 #include "nft/channel.h"
 #include "nft/policy.h"
 

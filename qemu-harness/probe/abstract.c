@@ -6,7 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
+#include "common/os/cleanup.h"
 #include "qemu-harness/probe/probe.h"
 
 static socklen_t name_address(struct sockaddr_un *address, const char *name)

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/io.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
 #include "qemu-harness/probe/breakout.h"
 
 /* The addresses in the kernel's symbol table are all 0 to those who may not know them. */

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
+#include "common/os/cleanup.h"
 #include "qemu-harness/probe/breakout.h"
 #include "qemu-harness/probe/probe.h"
 

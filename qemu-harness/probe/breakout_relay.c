@@ -14,10 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/endpoint.h"
-#include "common/io.h"
-#include "common/protocol.h"
+#include "common/net/endpoint.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
+#include "common/wire/protocol.h"
 #include "qemu-harness/probe/breakout.h"
 #include "qemu-harness/probe/probe.h"
 

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
+#include "common/os/cleanup.h"
 #include "qemu-harness/probe/breakout.h"
 
 #define FAMILY_MAX 46

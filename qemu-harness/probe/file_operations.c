@@ -17,8 +17,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/io.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
 #include "qemu-harness/probe/probe.h"
 
 #define LINES 200

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/io.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
 #include "qemu-harness/probe/probe.h"
 #include "qemu-harness/probe/traffic.h"
 

@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/io.h"
-#include "common/protocol.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
+#include "common/wire/protocol.h"
 #include "qemu-harness/probe/http_answer.h"
 #include "qemu-harness/probe/probe.h"
 #include "qemu-harness/probe/traffic.h"

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
+#include "common/os/cleanup.h"
 #include "qemu-harness/probe/probe.h"
 
 static long try_clone3(void)

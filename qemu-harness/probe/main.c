@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "common/cleanup.h"
+#include "common/os/cleanup.h"
 #include "qemu-harness/probe/probe.h"
 
 static const struct probe_verbs *const tables[] = {

@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/protocol.h"
+#include "common/os/cleanup.h"
+#include "common/wire/protocol.h"
 #include "qemu-harness/probe/probe.h"
 
 #define CONNECT_LIMIT_MS 5000

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/io.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
 #include "qemu-harness/probe/probe.h"
 
 #define ORPHANS_MAX 100000

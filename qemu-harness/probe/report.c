@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/cleanup.h"
+#include "common/os/cleanup.h"
 #include "qemu-harness/probe/probe.h"
 
 #define NAMED(error)                                                                               \

@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/endpoint.h"
-#include "common/io.h"
+#include "common/net/endpoint.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
 #include "qemu-harness/probe/probe.h"
 #include "qemu-harness/probe/traffic.h"
 

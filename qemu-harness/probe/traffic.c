@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/encoding.h"
+#include "common/text/encoding.h"
 #include "qemu-harness/probe/probe.h"
 
 void traffic_start(struct traffic *traffic, uint64_t bytes)

@@ -197,12 +197,12 @@ def boot_ours(project, folder, options=(), more=()):
 
 def memory_of_ours(folder):
     """KiB of codev-init and of codev-agent, read by a root process beside them."""
-    for name in ("test/qemu", "test/system"):
+    for name in ("test/harness",):
         sys.path.insert(0, str(bench.TOP / name))
     os.environ.setdefault("CODEV_BUILD", str(bench.BUILD))
-    import vm_rig
-    look = vm_rig.Look(folder)
-    with vm_rig.Sandbox("sleep 100000", [*look.options, *look.root_options], programs=False) as sandbox:
+    import machine_harness
+    look = machine_harness.Look(folder)
+    with machine_harness.Sandbox("sleep 100000", [*look.options, *look.root_options], programs=False) as sandbox:
         sandbox.wait_event("ready")
         said = look.root("grep Rss: /proc/1/smaps_rollup; grep Rss: /proc/$(pidof codev-agent)/smaps_rollup")
     return [int(kib) for kib in re.findall(r"Rss:\s+(\d+) kB", said)]

@@ -1,6 +1,6 @@
 """The firewall: from a program's start until the rules are in force and verified, beside `nft -f` with the same rules.
 
-Ours is the driver of the tests (test/system/nft_driver.c), which loads, reads everything back, compares it and says so (its table
+Ours is the driver of the tests (test/harness/nft_driver.c), which loads, reads everything back, compares it and says so (its table
 vanishes with it, and is not counted). nft has no such moment, so its figure holds its end, in which the kernel waits for a
 grace period as its socket closes (14 of 16 ms, by strace): the processor time is what compares. `nft -f` alone
 verifies nothing, so `nft -f` followed by `nft list table` stands beside it too. Each program runs in the same new network namespace, which is

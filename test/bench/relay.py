@@ -13,7 +13,7 @@ import tempfile
 import bench
 import rivals
 
-sys.path.insert(0, str(bench.TOP / "test" / "system"))
+sys.path.insert(0, str(bench.TOP / "test" / "harness"))
 
 IDLE = 400  # connections: below the agent's limit of 512
 BULK = 256 << 20
@@ -24,11 +24,11 @@ MS = 500
 
 @contextlib.contextmanager
 def agent(folder, port, target):
-    import agent_rig
-    front = agent_rig.socket.create_server(("127.0.0.1", port), backlog=4096)
-    forward = {"role": "broker", "fd": front, "dial": [f"unix:{target}"], "secret": agent_rig.TOKEN}
-    agent_rig.AGENT = str(bench.AGENT)
-    with agent_rig.running([forward]) as process:
+    import relay_harness
+    front = relay_harness.socket.create_server(("127.0.0.1", port), backlog=4096)
+    forward = {"role": "broker", "fd": front, "dial": [f"unix:{target}"], "secret": relay_harness.TOKEN}
+    relay_harness.AGENT = str(bench.AGENT)
+    with relay_harness.running([forward]) as process:
         bench.os.sched_setaffinity(process.pid, {bench.CORES[-1]})
         yield process.pid
 

@@ -47,8 +47,8 @@ def measure(rig, folder, document, content_type, rounds):
 
 
 def run(project, rounds=7):
-    sys.path.insert(0, str(project / "test/system"))
-    import broker_rig as rig
+    sys.path.insert(0, str(project / "test/harness"))
+    import broker_harness as rig
     import documents
     results, ratios = {}, {}
     print(f"\nrewrite: links in package metadata, {SIZE >> 20} MB through the broker, {rounds} times each, in turns\n")

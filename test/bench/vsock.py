@@ -2,7 +2,7 @@
 
 Beside the agent, between the same client and the same broker in the same guest: socat, and the bare copy loop of bench-load (copy.c),
 which does nothing but move bytes. Both run as root beside the sandbox, since nothing in it may open a vsock; so does the client,
-for all three, as a shell of the test's own (test/qemu/vm_rig.py, Look). The broker's token comes from a broker
+for all three, as a shell of the test's own (test/harness/machine_harness.py, Look). The broker's token comes from a broker
 that is spied on, since the two have no agent to say it for them: their client says it.
 
 `bare` is the upper bound: what is below it is what the agent costs. What is compared runs back to back, each metric of one right
@@ -97,17 +97,17 @@ def measure_round(figures, inside, number):
 
 
 def measure(figures, folder, port, authority, rounds):
-    import vm_rig
+    import machine_harness
     programs = folder / "programs"
     programs.mkdir()
     copy_programs(programs)
     token_file = folder / "gateway-token"
     token_file.write_text("sk-bench\n")
     token_file.chmod(0o600)
-    look, spied = vm_rig.Look(folder), vm_rig.SpiedBroker(folder)
+    look, spied = machine_harness.Look(folder), machine_harness.SpiedBroker(folder)
     options = [*look.options, *look.root_options, *spied.options, "--mount", f"{programs}:{FOLDER}:ro", "--proxy", "none",
                "--gateway-url", f"https://127.0.0.1:{port}", "--gateway-token-file", token_file, "--ca-file", authority.ca]
-    with vm_rig.Sandbox("sleep 100000", options, programs=False) as sandbox:
+    with machine_harness.Sandbox("sleep 100000", options, programs=False) as sandbox:
         sandbox.wait_event("ready")
         inside = Inside(look, spied.token(), sandbox.pid_of("qemu-system"))
         inside.begin_rivals(json.loads(spied.copy.read_text().partition("\n")[0])["listen"][0].rpartition(".sock_")[2])
@@ -116,7 +116,7 @@ def measure(figures, folder, port, authority, rounds):
 
 
 def run(project, rounds=11):
-    for folder in ("test/qemu", "test/system"):
+    for folder in ("test/harness",):
         sys.path.insert(0, str(bench.TOP / folder))
     os.environ.setdefault("CODEV_BUILD", str(bench.BUILD))
     figures = bench.Figures()

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "init/account_files.h"
+#include "init/machine/account_files.h"
 #include "test/fuzz/fuzz.h"
 
 #define TEXT_MAX 4096

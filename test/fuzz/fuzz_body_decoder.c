@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "host-broker/body_decoder.h"
-#include "host-broker/chunk_encoder.h"
+#include "host-broker/http/body_decoder.h"
+#include "host-broker/http/chunk_encoder.h"
 #include "test/fuzz/fuzz.h"
 
 #define CONTENT_MAX 8192

@@ -1,7 +1,7 @@
 /* The boot configuration: whatever it accepts must satisfy what the stages rely on. */
 #include <string.h>
 
-#include "init/boot_config.h"
+#include "init/config/boot_config.h"
 #include "init/stage.h"
 #include "test/fuzz/fuzz.h"
 

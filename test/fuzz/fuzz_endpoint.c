@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "common/endpoint.h"
+#include "common/net/endpoint.h"
 #include "test/fuzz/fuzz.h"
 
 static void check(int (*parse)(struct endpoint *, const char *, struct failure *), const char *text)

@@ -1,8 +1,8 @@
 /* Escaping: the result is UTF-8 without a control character, whatever goes in and wherever it is cut. */
 #include <string.h>
 
-#include "common/escape.h"
-#include "common/utf8.h"
+#include "common/text/escape.h"
+#include "common/text/utf8.h"
 #include "test/fuzz/fuzz.h"
 
 static void check(const uint8_t *data, size_t size, size_t room, int keep_newlines)

@@ -3,8 +3,8 @@
  */
 #include <string.h>
 
-#include "host-broker/header_policy.h"
-#include "host-broker/response_head.h"
+#include "host-broker/http/header_policy.h"
+#include "host-broker/http/response_head.h"
 #include "test/fuzz/fuzz.h"
 
 /* Independent of the policy's own tables: names in the form that a CGI program would see. */

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/json.h"
-#include "common/json_writer.h"
+#include "common/json/json.h"
+#include "common/json/json_writer.h"
 #include "test/fuzz/fuzz.h"
 
 #define TOKENS 256

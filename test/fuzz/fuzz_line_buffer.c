@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/line_buffer.h"
+#include "common/text/line_buffer.h"
 #include "test/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -3,9 +3,9 @@
  */
 #include <errno.h>
 
-#include "host-broker/field.h"
-#include "host-broker/link_field.h"
-#include "host-broker/rewrite_etag.h"
+#include "host-broker/http/field.h"
+#include "host-broker/rewrite/rewrite_etag.h"
+#include "host-broker/rules/link_field.h"
 #include "test/fuzz/fuzz_rewrite.h"
 
 #define MARK "0123456789abcdef"

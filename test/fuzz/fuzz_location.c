@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "host-broker/location.h"
-#include "host-broker/target.h"
+#include "host-broker/http/target.h"
+#include "host-broker/rules/location.h"
 #include "test/fuzz/fuzz.h"
 
 #define GUEST "http://127.0.0.1:8788"

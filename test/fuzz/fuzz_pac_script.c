@@ -1,5 +1,5 @@
 /* What libproxy says (first byte odd: its debug output, else a proxy's URL), and scripts that are wrapped. */
-#include "host-broker/pac_script.h"
+#include "host-broker/proxy/pac_script.h"
 
 #include <string.h>
 

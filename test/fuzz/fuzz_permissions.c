@@ -1,8 +1,8 @@
 /* A project's codev.json: never turns prompts off, and what it passes on is JSON that says the same again. */
 #include <string.h>
 
-#include "common/json.h"
-#include "init/permissions_text.h"
+#include "common/json/json.h"
+#include "init/server/permissions_text.h"
 #include "test/fuzz/fuzz.h"
 
 #define TOKENS 8192

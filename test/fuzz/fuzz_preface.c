@@ -1,7 +1,7 @@
 /* Prefaces: a verdict, once final, does not change with more bytes, and only the right text is right. */
 #include <string.h>
 
-#include "common/preface.h"
+#include "common/wire/preface.h"
 #include "test/fuzz/fuzz.h"
 
 #define SECRET "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -1,7 +1,7 @@
 /* Results of PAC scripts (first byte even) and URLs of proxies (odd). What is accepted has no user in the
  * first case, and when it is written and read again it is the same proxy.
  */
-#include "host-broker/proxy_list.h"
+#include "host-broker/proxy/proxy_list.h"
 
 #include <string.h>
 

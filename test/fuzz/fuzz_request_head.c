@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "host-broker/request_head.h"
+#include "host-broker/http/request_head.h"
 #include "test/fuzz/fuzz.h"
 
 static void check_slice(struct slice slice, const char *bytes, size_t length)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-broker/rewrite.h"
+#include "host-broker/rewrite/rewrite.h"
 #include "test/fuzz/fuzz.h"
 
 #define GUEST "http://guest:1"

@@ -1,7 +1,7 @@
 /* Links in JSON documents. Of what is JSON the output is known: an independent walk over the parsed
  * document finds the links, and everything else is as it was.
  */
-#include "common/json.h"
+#include "common/json/json.h"
 #include "test/fuzz/fuzz_rewrite.h"
 
 #define TOKENS_MAX 8192

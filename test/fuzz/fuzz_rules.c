@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host-broker/rules.h"
+#include "host-broker/rules/rules.h"
 #include "test/fuzz/fuzz.h"
 
 static struct rules rules;

@@ -2,7 +2,7 @@
  * given, and text is always ended. */
 #include <string.h>
 
-#include "qemu-harness/control.h"
+#include "qemu-harness/launcher/guest/control.h"
 #include "test/fuzz/fuzz.h"
 
 static void check(const struct control *control, const struct control_event *event)

@@ -2,7 +2,7 @@
  * but possibly the order. */
 #include <string.h>
 
-#include "qemu-harness/json_merge.h"
+#include "qemu-harness/launcher/guest/json_merge.h"
 #include "test/fuzz/fuzz.h"
 
 #define TOKENS 2048

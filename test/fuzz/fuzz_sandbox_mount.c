@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "qemu-harness/mount_spec.h"
+#include "qemu-harness/launcher/folders/mount_spec.h"
 #include "test/fuzz/fuzz.h"
 
 static void append_escaped(char *out, const char *text)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-broker/target.h"
+#include "host-broker/http/target.h"
 #include "test/fuzz/fuzz.h"
 
 /* A second reading, written apart from the first: decode everything once, then split. */

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/tls_link.h"
-#include "common/tls_pin.h"
-#include "host-broker/tls.h"
+#include "common/net/tls_link.h"
+#include "common/net/tls_pin.h"
+#include "host-broker/keys/tls.h"
 #include "test/fuzz/fuzz.h"
 
 static struct tls_server server;

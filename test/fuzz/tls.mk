@@ -1,3 +1,3 @@
 # Both ends of TLS between relay and broker.
 FUZZ_TARGETS += tls
-fuzz_tls_SRCS := test/fuzz/fuzz_tls.c host-broker/tls.c $(COMMON_SRCS)
+fuzz_tls_SRCS := test/fuzz/fuzz_tls.c host-broker/keys/tls.c $(COMMON_SRCS)

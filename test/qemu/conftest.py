@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-import san_rig
+import sanitizer_harness
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("CODEV_BUILD", TOP / "build"))
@@ -23,7 +23,7 @@ PATIENCE = 120  # seconds: for what has to happen, never a verdict on speed
 
 
 # What only a guest under sanitizers can show.
-collect_ignore = [] if san_rig.IMAGE else ["test_sanitized.py"]
+collect_ignore = [] if sanitizer_harness.IMAGE else ["test_sanitized.py"]
 
 
 class Bench:
@@ -50,8 +50,8 @@ class Bench:
     def argv(self, *options, command):
         words = ["sh", "-c", command] if isinstance(command, str) else list(command)
         behind = ["--", *words] if words else []
-        options = [*options, *san_rig.options(options)]
-        if san_rig.IMAGE and "--console" not in options:
+        options = [*options, *sanitizer_harness.options(options)]
+        if sanitizer_harness.IMAGE and "--console" not in options:
             self.consoles.append(self.folder / f"console-{len(self.consoles)}")
             options += ["--console", self.consoles[-1]]
         return [str(BIN / "codev-sandbox"), "run", "--arch", ARCH, *map(str, options), *behind]
@@ -118,7 +118,7 @@ class Bench:
                 pass
         said = [path.read_text(errors="replace") for path in self.consoles if path.exists()]
         shutil.rmtree(self.folder, ignore_errors=True)
-        san_rig.assert_no_report(*said)
+        sanitizer_harness.assert_no_report(*said)
         return left
 
 

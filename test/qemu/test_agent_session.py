@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 
-from vm_rig import GUEST, TOP, Gateway, Sandbox, wait_for
+from machine_harness import GUEST, TOP, Gateway, Sandbox, wait_for
 
 sys.path.insert(0, str(TOP / "test/world"))
 import npm_modules  # noqa: E402

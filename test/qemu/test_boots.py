@@ -24,8 +24,8 @@ import time
 
 import pytest
 
-import san_rig
-from vm_rig import ARCH, BUILD, MARK, SANDBOX, VSOCK_DEVICE, name_of, processes_marked, wait_for
+import sanitizer_harness
+from machine_harness import ARCH, BUILD, MARK, SANDBOX, VSOCK_DEVICE, name_of, processes_marked, wait_for
 
 BOOTS = int(os.environ.get("CODEV_BOOTS", "30"))
 FACTOR = 2 if os.environ.get("CODEV_BOOTS_STRICT") else 10
@@ -52,7 +52,7 @@ class Scene:
     def argv(self, events):
         options = ["--mount", self.work, "--gateway-url", "http://127.0.0.1:9", "--gateway-token-file", self.token,
                    "--proxy", "none", "--vsock-device", VSOCK_DEVICE, "--events", events, "--console", self.console]
-        options += san_rig.options(options)
+        options += sanitizer_harness.options(options)
         command = ["sh", "-c", "echo $CODEV_SANDBOX >>/workspace/work/boots"]
         return [str(item) for item in [SANDBOX, "run", "--arch", ARCH, *options, "--", *command]]
 
@@ -115,7 +115,7 @@ def boot(scene, number):
     assert process.returncode == 0 and len(ready) == 1 and names == STAGES, \
         f"boot {number}: status {process.returncode}\n{said}\n{seen[-3:]}\n{scene.console.read_text(errors='replace')[-3000:]}"
     assert all(check["ok"] for check in ready[0]["checks"]) and len(ready[0]["checks"]) > 10, f"boot {number}: {ready}"
-    san_rig.assert_no_report(scene.console.read_text(errors="replace"))
+    sanitizer_harness.assert_no_report(scene.console.read_text(errors="replace"))
     with contextlib.suppress(AssertionError):  # the last of them may be a moment later
         wait_for(lambda: not left_behind(scene, mark), "the end of everything", 60)
     assert left_behind(scene, mark) == {}, f"boot {number} left something behind"

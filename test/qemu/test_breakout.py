@@ -15,8 +15,8 @@ import tempfile
 
 import pytest
 
-from control_rig import MACHINES
-from vm_rig import ARCH, BUILD, GUEST, Gateway, Look, Sandbox, wait_for
+from control_harness import MACHINES
+from machine_harness import ARCH, BUILD, GUEST, Gateway, Look, Sandbox, wait_for
 
 VECTORS_LEAST = 60
 GROUPS = ["identity", "system calls and ABIs", "signals and calls at processes", "files of PID 1 and the agent",

@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from vm_rig import BUILD, Gateway, Look, Sandbox
+from machine_harness import BUILD, Gateway, Look, Sandbox
 
 KIB = 1024
 FILE_MAX = 160 * KIB

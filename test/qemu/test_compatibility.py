@@ -13,7 +13,7 @@ import tempfile
 
 import pytest
 
-from vm_rig import ARCH, BUILD, GUEST, TOP, Sandbox
+from machine_harness import ARCH, BUILD, GUEST, TOP, Sandbox
 
 IMAGE = GUEST / "rootfs-debian.erofs"
 SLOW = 900  # seconds for all of them on an emulated processor that others use too

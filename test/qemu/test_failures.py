@@ -11,7 +11,7 @@ import tempfile
 
 import pytest
 
-from vm_rig import ARCH, CANNOT_START, Gateway, Sandbox, run, wait_for
+from machine_harness import ARCH, CANNOT_START, Gateway, Sandbox, run, wait_for
 
 POWER_DOWN = "reboot: Power down"
 

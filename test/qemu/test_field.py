@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from vm_rig import PROBE, Look, Sandbox, run, wait_for
+from machine_harness import PROBE, Look, Sandbox, run, wait_for
 
 
 @pytest.fixture(scope="module")

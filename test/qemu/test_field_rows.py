@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from vm_rig import PATIENCE, PROBE, Look, Sandbox, kernel_command_line, run, wait_for
+from machine_harness import PATIENCE, PROBE, Look, Sandbox, kernel_command_line, run, wait_for
 
 PORT = 4000
 

@@ -3,7 +3,7 @@ import os
 import re
 import tempfile
 
-from vm_rig import TOP, Look, Sandbox
+from machine_harness import TOP, Look, Sandbox
 
 SETTING = re.compile(r"^sysctl (\S+) (\S+)( -- \S.*)?$", re.MULTILINE)
 
@@ -19,5 +19,5 @@ def test_settings_of_the_running_kernel():
             lines = [f"echo {name} $(cat /proc/sys/{name.replace('.', '/')} 2>/dev/null || echo absent)" for name, *_ in wanted]
             values = dict(line.split(" ", 1) for line in look.root("\n".join(lines)).splitlines())
     assert [f"{name} is {values[name]}, not {value}" for name, value, answer in wanted
-            if values[name] != value and not answer] == [], "set it in init/sysctl.c, or say in kconfig/hardening why not"
+            if values[name] != value and not answer] == [], "set it in init/system/sysctl.c, or say in kconfig/hardening why not"
     assert [name for name, value, answer in wanted if values[name] == value and answer] == [], "their answers go"

@@ -3,7 +3,7 @@ import os
 import stat
 
 import pytest
-from control_rig import Guest, config
+from control_harness import Guest, config
 
 FLOOD_MOST = 1 << 20  # credit at first, half a second at the pace below, and the pipe: less than half of this
 

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-import san_rig
-from control_rig import CREDIT, PIECE, Guest, config
-from vm_rig import wait_for
+import sanitizer_harness
+from control_harness import CREDIT, PIECE, Guest, config
+from machine_harness import wait_for
 
 STAGES = ["base", "config", "clock", "hostname", "account", "mounts", "network", "firewall", "cgroups", "relay",
           "self-test", "server"]
@@ -229,7 +229,7 @@ def test_an_agent_that_keeps_dying_ends_the_sandbox():
         assert failed["stage"] == "relay" and "after 10 restarts within 30 s" in failed["error"]
 
 
-@pytest.mark.skipif(bool(san_rig.IMAGE), reason="a sanitizer's memory is not the program's")
+@pytest.mark.skipif(bool(sanitizer_harness.IMAGE), reason="a sanitizer's memory is not the program's")
 def test_resident_memory():
     """At most 1 MiB, also after a long configuration and much input and output."""
     witness = f"{SERVER_SLEEPS}; grep -E 'VmRSS|VmHWM' /proc/1/status >/dev/console; kill $(pidof sleep)"

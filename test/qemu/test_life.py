@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from vm_rig import PATIENCE, Look, Sandbox, wait_for
+from machine_harness import PATIENCE, Look, Sandbox, wait_for
 
 STOOD_STILL = 15  # seconds
 

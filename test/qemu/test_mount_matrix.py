@@ -18,7 +18,7 @@ import tempfile
 
 import pytest
 
-from vm_rig import BUILD, GUEST, PROBE, Sandbox
+from machine_harness import BUILD, GUEST, PROBE, Sandbox
 
 NAMES = ["a b", "quo'te\"s", "a,b=c", "a:b", "new\nline", "gr\u00f6\u00dfe-\U0001f600", "n" * 200, "-o %s$(x)`y`\\"]
 MANY, FEW = 10000, 20

@@ -6,7 +6,7 @@ import tempfile
 
 import pytest
 
-from vm_rig import (PATIENCE, PROBE, WAY_IN_PORT, Gateway, Look, Sandbox, hybrid_connect, read_all, read_line, wait_for)
+from machine_harness import (PATIENCE, PROBE, WAY_IN_PORT, Gateway, Look, Sandbox, hybrid_connect, read_all, read_line, wait_for)
 
 GREETING = 24  # bytes that the server sends to whoever reaches it
 SERVER = f"{PROBE} serve 4000 source {GREETING}"

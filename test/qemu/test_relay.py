@@ -11,7 +11,7 @@ import tempfile
 
 import pytest
 
-from vm_rig import (PROBE, TOUR, Gateway, Look, Sandbox, descriptor_count, resident_kib, wait_for)
+from machine_harness import (PROBE, TOUR, Gateway, Look, Sandbox, descriptor_count, resident_kib, wait_for)
 
 sys.path.insert(0, str(TOUR))
 from demo_gateway import pattern_hash  # noqa: E402

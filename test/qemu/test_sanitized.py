@@ -1,7 +1,7 @@
 """A report of a sanitizer inside the guest arrives and fails a test: each kind, of each program (test/san/plant.c)."""
 import pytest
 
-from vm_rig import CANNOT_START, Sandbox, kernel_command_line
+from machine_harness import CANNOT_START, Sandbox, kernel_command_line
 
 
 @pytest.mark.parametrize("program", ["codev-init", "codev-agent"])

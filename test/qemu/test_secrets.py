@@ -11,7 +11,7 @@ import tempfile
 
 import pytest
 
-from vm_rig import PROBE, Gateway, Look, Sandbox, SpiedBroker
+from machine_harness import PROBE, Gateway, Look, Sandbox, SpiedBroker
 
 REQUESTS = f"""\
 set -e

@@ -15,7 +15,7 @@ import urllib.parse
 
 import pytest
 
-from vm_rig import GUEST, TOP, Sandbox
+from machine_harness import GUEST, TOP, Sandbox
 
 sys.path.insert(0, str(TOP / "test/world"))
 import world  # noqa: E402

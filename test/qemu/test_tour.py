@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from vm_rig import ARCH, BUILD, TOP, TOUR
+from machine_harness import ARCH, BUILD, TOP, TOUR
 
 NEEDED = {"x86_64": ("vmlinux", "rootfs.erofs", "codev-init", "codev-agent", "probe"),
           "aarch64": ("Image", "rootfs.erofs", "codev-init", "codev-agent", "probe")}

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from vm_rig import PATIENCE, Sandbox, descriptor_count, wait_for
+from machine_harness import PATIENCE, Sandbox, descriptor_count, wait_for
 
 MIB = 1 << 20
 BLOCK = 64 * 1024
@@ -159,7 +159,7 @@ def read_slowly(client, length, pauses):
 
 def test_both_directions_full_and_a_host_that_pauses(echo):
     """64 MiB each way at once. The reader begins late and pauses on the way, each time until everything in between is full
-    in both directions. Without qemu-harness/vsock_device_fixes_linux.c this stops for good."""
+    in both directions. Without qemu-harness/launcher/machine/vsock_device_fixes_linux.c this stops for good."""
     data = b"".join(number.to_bytes(8, "little") + block()[8:] for number in range(LARGE // BLOCK))
     with echo.connect() as client:
         sender = threading.Thread(target=client.sendall, args=(data,), daemon=True)

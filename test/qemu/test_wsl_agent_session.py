@@ -2,7 +2,7 @@
 script, the same checks. What differs is the way: folders are drives, and what is said to the broker goes over the
 distribution's network card, where every packet is written down."""
 import test_agent_session
-from wsl_rig import needs_rig
+from wsl_rig_harness import needs_rig
 
 UPLOADED = 20_000_000
 SAID = (b"twenty million", b"codev-demo", b"look around", b"application/octet-stream")  # by the script, in its own words

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from vm_rig import PATIENCE, Gateway, SpiedBroker, wait_for
-from wsl_rig import (PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in, no_name_is_found, none_escapes,
+from machine_harness import PATIENCE, Gateway, SpiedBroker, wait_for
+from wsl_rig_harness import (PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in, no_name_is_found, none_escapes,
                      outsider_has_its_network, outsider_servers, put_glibc)
 
 

@@ -20,8 +20,8 @@ import time
 import pytest
 
 from test_breakout import GROUPS, make_trap, rows
-from vm_rig import GUEST, PATIENCE, SANDBOX, TOP, Gateway, Sandbox, SpiedBroker, run, wait_for
-from wsl_rig import (IMAGE_TAR, OWN, PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in, no_name_is_found, none_escapes,
+from machine_harness import GUEST, PATIENCE, SANDBOX, TOP, Gateway, Sandbox, SpiedBroker, run, wait_for
+from wsl_rig_harness import (IMAGE_TAR, OWN, PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in, no_name_is_found, none_escapes,
                      outsider_has_its_network, outsider_servers, put_glibc, refusals, seconds_inside)
 
 EXECUTABLE = "MZ this is no program\n"

@@ -6,8 +6,8 @@ import secrets
 
 import pytest
 
-from vm_rig import CANNOT_START, GUEST, TOP
-from wsl_rig import IMAGE_TAR, Listener, Rig, WslSandbox, look_in, none_escapes, rig_client
+from machine_harness import CANNOT_START, GUEST, TOP
+from wsl_rig_harness import IMAGE_TAR, Listener, Rig, WslSandbox, look_in, none_escapes, rig_client
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import tempfile
 
 import pytest
 
-from vm_rig import CANNOT_START, GUEST, PATIENCE, Gateway, Look, Sandbox, read_all, run
-from wsl_rig import PROGRAM, needs_rig
+from machine_harness import CANNOT_START, GUEST, PATIENCE, Gateway, Look, Sandbox, read_all, run
+from wsl_rig_harness import PROGRAM, needs_rig
 
 SERVER = f"/workspace/programs/probe serve 4096 http & {Look.CODEV}"
 

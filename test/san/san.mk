@@ -1,5 +1,5 @@
 # The guest's own programs under AddressSanitizer and UBSan (SAN=1), in an image of their own: make SAN=1 qemu. They are the
-# host's objects, so the guest is of the host's architecture. init/fixed_heap.c is left out: it takes malloc's place, and
+# host's objects, so the guest is of the host's architecture. init/system/fixed_heap.c is left out: it takes malloc's place, and
 # so do sanitizers.
 SAN_GUEST := $(VARIANT)/guest/$(ARCH)
 SAN_PROGRAMS := $(SAN_GUEST)/programs
@@ -9,7 +9,7 @@ SAN_FIRST_SRCS := test/san/first.c
 
 ifneq ($(SAN),)
 $(eval $(call host_program,$(SAN_PROGRAMS)/codev-init,\
-	$(filter-out init/fixed_heap.c,$(INIT_SRCS)) $(NFT_SRCS) $(INIT_MAIN) $(SAN_SRCS)))
+	$(filter-out init/system/fixed_heap.c,$(INIT_SRCS)) $(NFT_SRCS) $(INIT_MAIN) $(SAN_SRCS)))
 $(eval $(call host_program,$(SAN_PROGRAMS)/codev-agent,$(AGENT_SRCS) $(AGENT_MAIN) $(SAN_SRCS)))
 $(eval $(call guest_program,san-first,$(SAN_FIRST_SRCS),GUEST_PIE))
 

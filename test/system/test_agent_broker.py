@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from agent_rig import (PREFACE, TOKEN, accept, accept_broker, connect, dial_of, ended, eventually, in_thread,
+from relay_harness import (PREFACE, TOKEN, accept, accept_broker, connect, dial_of, ended, eventually, in_thread,
                        listen_tcp, listen_unix, read_all, read_exactly, running, silent, to_broker)
 
 REQUEST = b"GET /gateway/v1/models HTTP/1.1\r\nHost: x\r\n\r\n"

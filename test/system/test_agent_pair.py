@@ -9,12 +9,12 @@ import socket
 import struct
 import time
 
-import agent_rig
+import relay_harness
 import pytest
-from agent_rig import (AGENT, PATIENCE, SANITIZED, SECRET, WAY_IN, accept, connect, dial_of, enter, eventually, in_thread,
+from relay_harness import (AGENT, PATIENCE, SANITIZED, SECRET, WAY_IN, accept, connect, dial_of, enter, eventually, in_thread,
                        listen_tcp, listen_unix, read_all, read_exactly, running)
-from broker_rig import Upstream, serve_with
-from tls_rig import AgentClient, SecureBroker, echo_length, rules_of
+from broker_harness import Upstream, serve_with
+from tls_harness import AgentClient, SecureBroker, echo_length, rules_of
 
 GIB = 1 << 30 if not SANITIZED else 1 << 26
 BLOCK = os.urandom(1 << 20)
@@ -279,11 +279,11 @@ def reconnect(front, listeners):
 def test_the_probe_for_reconnecting_reaches_what_can_be_reached(tmp_path, monkeypatch):
     """Here, where nothing confines its network, listeners and accepted sockets of TCP reach the victim, and the Unix sockets
     do not: so a report of nothing reached, in the sandbox, says something."""
-    monkeypatch.setattr(agent_rig, "AGENT", str(RECONNECT))
+    monkeypatch.setattr(relay_harness, "AGENT", str(RECONNECT))
     front, victim = listen_tcp(), listen_tcp()
     out, inner_door = listen_unix(tmp_path / "out"), listen_unix(tmp_path / "in")
     with front, victim, out, inner_door:
-        agent = agent_rig.Agent([{"role": "relay", "fd": front, "dial": [dial_of(out)]},
+        agent = relay_harness.Agent([{"role": "relay", "fd": front, "dial": [dial_of(out)]},
                                  {"role": "server", "fd": inner_door, "dial": ["tcp:127.0.0.1:1"], "secret": SECRET}])
         with connect(front) as held:
             held.sendall(b"GET /")

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from agent_rig import TOP, BUILD, PREFACE, TOKEN, accept, dial_of, eventually, in_thread, listen_tcp, listen_unix, read_all, \
+from relay_harness import TOP, BUILD, PREFACE, TOKEN, accept, dial_of, eventually, in_thread, listen_tcp, listen_unix, read_all, \
     read_exactly, running
 
 sys.path.insert(0, str(TOP / "test/world"))

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import procfs
-from agent_rig import (AGENT, PATIENCE, SANITIZED, SECRET, TOKEN, Agent, connect, dial_of, eventually, listen_tcp,
+from relay_harness import (AGENT, PATIENCE, SANITIZED, SECRET, TOKEN, Agent, connect, dial_of, eventually, listen_tcp,
                        listen_unix, make_record, read_exactly, running)
 
 EX_CONFIG = 78

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from agent_rig import (SECRET, WAY_IN, accept, connect, dial_of, ended, enter, eventually, in_thread, listen_tcp,
+from relay_harness import (SECRET, WAY_IN, accept, connect, dial_of, ended, enter, eventually, in_thread, listen_tcp,
                        listen_unix, read_all, read_exactly, running, silent, to_server)
 
 DEMANDING = 64

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from broker_rig import PATIENCE, SANITIZED, SECRET, Broker, Upstream, fields_of, serve_with
+from broker_harness import PATIENCE, SANITIZED, SECRET, Broker, Upstream, fields_of, serve_with
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="the leak checker must trace its own process")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="the broker is not dumpable: only root may look into it")

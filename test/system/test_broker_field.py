@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from broker_rig import SECRET, Broker, Upstream, echo, run_broker, serve_with
+from broker_harness import SECRET, Broker, Upstream, echo, run_broker, serve_with
 
 HERE = pathlib.Path(__file__).resolve().parent
 

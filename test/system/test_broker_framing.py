@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from broker_rig import PATIENCE, Broker, Upstream, echo, fields_of, serve_with
+from broker_harness import PATIENCE, Broker, Upstream, echo, fields_of, serve_with
 
 HOST = b"Host: h\r\n"
 

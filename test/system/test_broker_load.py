@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-import broker_rig
-from broker_rig import PATIENCE, SANITIZED, Broker, Upstream, authority, serve_with
+import broker_harness
+from broker_harness import PATIENCE, SANITIZED, Broker, Upstream, authority, serve_with
 
 MIB = 1 << 20
 STREAMS = 1000
@@ -447,9 +447,9 @@ exec unshare -mn sh -c 'set -e
 def test_cancel_while_it_resolves(tmp_path, monkeypatch):
     (tmp_path / "resolv.conf").write_text("nameserver 192.0.2.1\noptions timeout:5 attempts:2\n")
     script = tmp_path / "nameless"
-    script.write_text(NAMELESS.format(folder=tmp_path, broker=broker_rig.BROKER))
+    script.write_text(NAMELESS.format(folder=tmp_path, broker=broker_harness.BROKER))
     script.chmod(0o755)
-    monkeypatch.setattr(broker_rig, "BROKER", str(script))
+    monkeypatch.setattr(broker_harness, "BROKER", str(script))
     try:
         broker = Broker(tmp_path, gateway="https://llm.codev.example")
     except AssertionError as reason:

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import procfs
-from broker_rig import BROKER, PATIENCE, SANITIZED, SECRET, Broker, Upstream, authority, echo, run_broker, serve_with
+from broker_harness import BROKER, PATIENCE, SANITIZED, SECRET, Broker, Upstream, authority, echo, run_broker, serve_with
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +191,7 @@ def test_an_app_that_reads_no_events_stops_nothing(tmp_path, upstream):
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         ready = json.loads(process.stdout.readline())
-        from broker_rig import Client
+        from broker_harness import Client
         with Client(f"{folder}/s", f"CODEV/1 {ready['token']}\r\n".encode()) as client:
             for _ in range(1500):  # some 300 KB of events
                 assert client.request("/gateway/x").status == 200

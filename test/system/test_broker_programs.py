@@ -17,7 +17,7 @@ import time
 
 import pytest
 
-from broker_rig import PATIENCE, SANITIZED, SECRET, TOP, Broker, Relay, Upstream, authority, echo, serve_with
+from broker_harness import PATIENCE, SANITIZED, SECRET, TOP, Broker, Relay, Upstream, authority, echo, serve_with
 
 sys.path.insert(0, str(TOP / "test/world"))
 from ports import free_port  # noqa: E402

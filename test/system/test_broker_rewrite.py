@@ -13,7 +13,7 @@ import pytest
 
 import documents
 import rewrite_reference
-from broker_rig import PATIENCE, SANITIZED, Broker, Upstream, fields_of, serve_with
+from broker_harness import PATIENCE, SANITIZED, Broker, Upstream, fields_of, serve_with
 
 GUEST = "http://127.0.0.1:8788"
 KINDS = {  # the format that the log names, path, content type, further request fields

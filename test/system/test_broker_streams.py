@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from broker_rig import PATIENCE, SANITIZED, Broker, Upstream, fields_of, serve_with
+from broker_harness import PATIENCE, SANITIZED, Broker, Upstream, fields_of, serve_with
 
 MIB = 1 << 20
 LARGE = int(os.environ.get("CODEV_LARGE_MIB", "64" if SANITIZED else "256")) * MIB  # 1024 in a longer run

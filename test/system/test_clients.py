@@ -17,8 +17,8 @@ import threading
 
 import pytest
 
-import agent_rig
-from broker_rig import PATIENCE, SECRET, TOP, Broker
+import relay_harness
+from broker_harness import PATIENCE, SECRET, TOP, Broker
 
 sys.path.insert(0, str(TOP / "test/world"))
 import npm_modules  # noqa: E402
@@ -103,9 +103,9 @@ def broker(tmp_path_factory, gateway):
 @pytest.fixture(scope="module")
 def base(broker):
     """Where the sandbox's programs find the broker."""
-    front = agent_rig.listen_tcp()
+    front = relay_harness.listen_tcp()
     port = front.getsockname()[1]
-    with agent_rig.running([{"role": "broker", "fd": front, "dial": [f"unix:{broker.socket}"], "secret": broker.token}]):
+    with relay_harness.running([{"role": "broker", "fd": front, "dial": [f"unix:{broker.socket}"], "secret": broker.token}]):
         yield f"http://127.0.0.1:{port}"
 
 

@@ -1,8 +1,8 @@
 """As many rules as there can be, with names as long as they can be: from the file to the guest's boot configuration."""
 import json
 
-from broker_rig import Broker, Upstream, run_broker, serve_with
-from sandbox_rig import Rig
+from broker_harness import Broker, Upstream, run_broker, serve_with
+from launcher_harness import Rig
 
 RULES_MAX = 1024
 NAMES = [f"{number:064}" for number in range(RULES_MAX + 1)]

@@ -6,8 +6,8 @@ import urllib.parse
 
 import pytest
 
-from broker_rig import PATIENCE, Broker, Upstream, authority, other_authority, serve_with
-from proxy_rig import OutsideAuthority, OutsideNginx, Socks, Squid, outside
+from broker_harness import PATIENCE, Broker, Upstream, authority, other_authority, serve_with
+from proxy_harness import OutsideAuthority, OutsideNginx, Socks, Squid, outside
 
 USER = f"{urllib.parse.quote(Squid.USER)}:{urllib.parse.quote(Squid.PASSWORD, safe='')}"
 WRONG = f"{urllib.parse.quote(Squid.USER)}:wrong"

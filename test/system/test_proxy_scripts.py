@@ -11,9 +11,9 @@ import time
 import pytest
 
 import procfs
-from agent_rig import eventually
-from broker_rig import PATIENCE, SANITIZED, SECRET, Broker, other_authority
-from proxy_rig import OutsideAuthority, OutsideNginx, ScriptServer, Squid, outside, pac
+from relay_harness import eventually
+from broker_harness import PATIENCE, SANITIZED, SECRET, Broker, other_authority
+from proxy_harness import OutsideAuthority, OutsideNginx, ScriptServer, Squid, outside, pac
 
 DEAD = "127.0.0.1:1"
 
@@ -271,7 +271,7 @@ def test_chosen_proxy_gets_no_login(start, basic):
                                                  (("--proxy-auth-host", "other.example"), False)])
 def test_negotiate_for_hosts_that_are_listed(start, options, negotiates, tmp_path):
     """A proxy that offers all kinds. There is no ticket to send: that the place of tickets was read tells who tried."""
-    from broker_rig import Upstream, serve_with
+    from broker_harness import Upstream, serve_with
 
     heads = []
 

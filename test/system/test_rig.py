@@ -7,8 +7,8 @@ import sys
 import pytest
 
 import procfs
-from broker_rig import Relay
-from wsl_rig import eldest
+from broker_harness import Relay
+from wsl_namespaces import eldest
 
 RESTLESS = "import os, time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: os.close(os.dup(0))"
 

@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import pytest
-from sandbox_rig import BIN, PATIENCE, Rig
+from launcher_harness import BIN, PATIENCE, Rig
 
 EXIT = "channel.send({'event': 'exit', %s}); assert channel.wait_for('ack')"
 

@@ -6,7 +6,7 @@ import select
 import subprocess
 
 import pytest
-from sandbox_rig import PATIENCE, Rig
+from launcher_harness import PATIENCE, Rig
 
 EXIT = "channel.send({'event': 'exit', %s}); assert channel.wait_for('ack')"
 

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from broker_rig import BROKER, PATIENCE, SECRET, Broker, Upstream, broker_environment
+from broker_harness import BROKER, PATIENCE, SECRET, Broker, Upstream, broker_environment
 from recording_upstream import Recorder
 from suites import raw_requests, suite
 

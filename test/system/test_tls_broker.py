@@ -10,9 +10,9 @@ import subprocess
 import time
 
 import pytest
-from agent_rig import PATIENCE, eventually, read_all
-from broker_rig import Broker, run_broker
-from tls_rig import AgentClient, SecureBroker, Wire, agent_to
+from relay_harness import PATIENCE, eventually, read_all
+from broker_harness import Broker, run_broker
+from tls_harness import AgentClient, SecureBroker, Wire, agent_to
 
 SUITES = {0xC02B, 0xCCA9}  # ECDHE_ECDSA with AES_128_GCM_SHA256, with CHACHA20_POLY1305_SHA256
 UNAUTHENTICATED_LIMIT = 5

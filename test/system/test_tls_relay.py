@@ -9,9 +9,9 @@ import threading
 import time
 
 import pytest
-from agent_rig import (PATIENCE, SANITIZED, eventually, in_thread, listen_tcp, read_all, running, silent)
-from broker_rig import Upstream, other_authority, serve_with
-from tls_rig import AgentClient, SecureBroker, Wire, agent_to, echo_length, rules_of
+from relay_harness import (PATIENCE, SANITIZED, eventually, in_thread, listen_tcp, read_all, running, silent)
+from broker_harness import Upstream, other_authority, serve_with
+from tls_harness import AgentClient, SecureBroker, Wire, agent_to, echo_length, rules_of
 
 MARK = b"a-request-that-nobody-may-read"
 

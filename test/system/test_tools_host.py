@@ -14,7 +14,7 @@ import threading
 
 import pytest
 
-from broker_rig import SANITIZED, TOP, Broker, Relay
+from broker_harness import SANITIZED, TOP, Broker, Relay
 
 sys.path.insert(0, str(TOP / "test/world"))
 import world  # noqa: E402

@@ -1,4 +1,4 @@
-"""`codev-init --wsl` on this machine's kernel, in a pretended WSL (wsl_rig.py): what a start gives, what it leaves alone,
+"""`codev-init --wsl` on this machine's kernel, in a pretended WSL (wsl_namespaces.py): what a start gives, what it leaves alone,
 how it ends, and what happens when somebody kills or changes parts of it.
 
 Needs root and a kernel with nf_tables, overlayfs and namespaces; skipped with the reason otherwise. What only another
@@ -21,8 +21,8 @@ import pytest
 import netlink_hook
 import procfs
 import seccomp_hook
-import wsl_rig
-from wsl_rig import PATIENCE, SECRET, eventually
+import wsl_namespaces
+from wsl_namespaces import PATIENCE, SECRET, eventually
 
 STAGES = ["base", "config", "hostname", "account", "mounts", "network", "firewall", "cgroups", "relay", "self-test",
           "server"]
@@ -35,7 +35,7 @@ def able():
         return "the guest's programs are the same under sanitizers"
     if os.environ.get("CODEV_ARCH", platform.machine()) != platform.machine():
         return "the guest's programs are for another processor"
-    if not (wsl_rig.GUEST / "rootfs.tar").exists():
+    if not (wsl_namespaces.GUEST / "rootfs.tar").exists():
         return "the image is not built"
     for program in ("nft", "ip", "unshare", "nsenter"):
         if shutil.which(program) is None:
@@ -52,7 +52,7 @@ pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
 @pytest.fixture(scope="module")
 def rig():
-    made = wsl_rig.Rig()
+    made = wsl_namespaces.Rig()
     yield made
     made.end()
 
@@ -116,7 +116,7 @@ def test_the_way_in_demands_its_secret(rig):
 
 
 def test_a_way_in_that_is_taken_fails_the_start(rig):
-    with wsl_rig.in_network(rig.vm.pid, lambda: socket.create_server(("127.0.0.1", 0))) as taken:
+    with wsl_namespaces.in_network(rig.vm.pid, lambda: socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
         sandbox = rig.start(rig.config(way_in={"listen": f"tcp:127.0.0.1:{port}", "secret": SECRET}))
         last, status = sandbox.end()
@@ -145,7 +145,7 @@ def test_a_wrong_configuration_is_named(rig):
 
 def test_usage(rig):
     for arguments in ([], ["--wsl", "--more"], ["--help"]):
-        done = subprocess.run(rig.enter_command(wsl_rig.INIT, *arguments), capture_output=True, text=True)
+        done = subprocess.run(rig.enter_command(wsl_namespaces.INIT, *arguments), capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (64, "")
         assert "codev-init --wsl, as root" in done.stderr
 
@@ -252,7 +252,7 @@ def test_nothing_gets_out(rig):
             listener.setblocking(False)
             return listener
         return make
-    listeners = [wsl_rig.in_network(pid, serve(family, address)) for pid, family, address in (
+    listeners = [wsl_namespaces.in_network(pid, serve(family, address)) for pid, family, address in (
         (rig.vm.pid, socket.AF_INET, "0.0.0.0"), (rig.vm.pid, socket.AF_INET6, "::"),
         (rig.windows.pid, socket.AF_INET, "0.0.0.0"), (rig.windows.pid, socket.AF_INET6, "::"))]
     ports = [listener.getsockname()[1] for listener in listeners]
@@ -425,7 +425,7 @@ def test_the_process_outside_is_killed(rig):
 
 
 def descendants_of(sandbox):
-    return wsl_rig.descendants(sandbox.outer)
+    return wsl_namespaces.descendants(sandbox.outer)
 
 
 def test_pid_1_is_killed(rig):
@@ -492,9 +492,9 @@ def ruleset(run, *more):
 
 
 def test_nft_reads_exactly_the_policy(rig):
-    witness = wsl_rig.Holder("-n")
+    witness = wsl_namespaces.Holder("-n")
     witness.run("ip", "link", "set", "lo", "up")
-    witness.run("nft", "-f", wsl_rig.TOP / "nft" / "policy.nft")
+    witness.run("nft", "-f", wsl_namespaces.TOP / "nft" / "policy.nft")
     wanted = ruleset(witness.run)
     witness.end()
     sandbox = rig.ready()
@@ -526,7 +526,7 @@ class Loop:
     """connect() to a live listener of Windows from inside, as root, again and again, until it is ended."""
 
     def __init__(self, rig, sandbox):
-        self.listener = wsl_rig.in_network(rig.windows.pid, lambda: socket.create_server(("172.31.0.1", 0)))
+        self.listener = wsl_namespaces.in_network(rig.windows.pid, lambda: socket.create_server(("172.31.0.1", 0)))
         rig.connect(self.listener.getsockname()).close()
         self.attempts, self.reached, self.ending = 0, 0, False
         self.thread = threading.Thread(target=self.body, args=(sandbox.inner(),))
@@ -537,12 +537,12 @@ class Loop:
         def attempt():
             while not self.ending:
                 try:
-                    wsl_rig.connected(self.listener.getsockname(), socket.SOCK_STREAM).close()
+                    wsl_namespaces.connected(self.listener.getsockname(), socket.SOCK_STREAM).close()
                     self.reached += 1
                 except OSError:
                     self.attempts += 1
                     time.sleep(0.0002)
-        wsl_rig.in_network(pid, attempt)
+        wsl_namespaces.in_network(pid, attempt)
 
     def end(self):
         self.ending = True
@@ -576,7 +576,7 @@ def test_a_firewall_that_cannot_be_restored_kills_everything(rig):
     loop = Loop(rig, sandbox)
     inner = sandbox.inner()
     with netlink_hook.owner_socket(inner) as owner, \
-            wsl_rig.in_network(inner, netlink_hook.open_socket) as thief:
+            wsl_namespaces.in_network(inner, netlink_hook.open_socket) as thief:
         os.kill(inner, signal.SIGSTOP)  # or it would be quicker
         netlink_hook.delete_table(owner)
         netlink_hook.own_table(thief)
@@ -606,7 +606,7 @@ def refused(rig, stage, words, **more):
 
 def test_no_network_namespaces(rig):
     refused(rig, "base", "new namespaces for the sandbox: Invalid argument",
-            preexec=lambda: seccomp_hook.refuse_clone(wsl_rig.CLONE_NEWNET, 22))
+            preexec=lambda: seccomp_hook.refuse_clone(wsl_namespaces.CLONE_NEWNET, 22))
 
 
 def test_no_nfnetlink(rig):
@@ -656,7 +656,7 @@ class Broker:
         self.gateway = subprocess.Popen([*enter, "/usr/bin/python3", "-c", GATEWAY], stdout=subprocess.PIPE, text=True)
         port = self.gateway.stdout.readline().strip()
         self.process = subprocess.Popen(
-            [*enter, wsl_rig.BIN / "codev-broker", "--listen", "tcp:172.31.0.1:0", "--gateway-url",
+            [*enter, wsl_namespaces.BIN / "codev-broker", "--listen", "tcp:172.31.0.1:0", "--gateway-url",
              f"http://127.0.0.1:{port}", "--gateway-token-file", token, "--proxy", "none", "--gateway-allow", "GET /"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.ready = json.loads(self.process.stdout.readline())
@@ -726,6 +726,6 @@ def test_secrets_are_where_they_are_needed_only(rig, broker):
         for name in ("cmdline", "environ"):
             assert token not in procfs.read(pid, name)
     agents = [sandbox.outer_agent(), sandbox.inner_agent()]
-    holders = {pid for pid in [sandbox.inner(), *agents] if token in wsl_rig.memory_of(pid)}
+    holders = {pid for pid in [sandbox.inner(), *agents] if token in wsl_namespaces.memory_of(pid)}
     assert holders == {sandbox.inner(), agents[0]}
     assert sandbox.shutdown()[1] == 0

@@ -2,5 +2,5 @@
 BROKER_UNIT_TESTS := body_decoder broker_error field header_policy http_suite location options request_head \
     response_head rules rules_file rules_index rules_suite target token_text upstream_url
 UNIT_TESTS += $(BROKER_UNIT_TESTS)
-$(foreach test,$(BROKER_UNIT_TESTS),$(eval unit_$(test)_SRCS := test/unit/test_$(test).c $(BROKER_PARSER_SRCS) \
+$(foreach test,$(BROKER_UNIT_TESTS),$(eval unit_$(test)_SRCS := $(call unit_source,$(test)) $(BROKER_PARSER_SRCS) \
     $(COMMON_SRCS)))

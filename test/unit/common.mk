@@ -2,4 +2,4 @@
 COMMON_UNIT_TESTS := encoding endpoint endpoint_socket escape failure io json json_string json_suite json_writer \
     line_buffer number preface secret utf8
 UNIT_TESTS += $(COMMON_UNIT_TESTS)
-$(foreach test,$(COMMON_UNIT_TESTS),$(eval unit_$(test)_SRCS := test/unit/test_$(test).c $(COMMON_SRCS)))
+$(foreach test,$(COMMON_UNIT_TESTS),$(eval unit_$(test)_SRCS := $(call unit_source,$(test)) $(COMMON_SRCS)))

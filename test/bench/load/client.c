@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/io.h"
+#include "common/os/io.h"
 #include "test/bench/load/load.h"
 
 #define SAMPLES_MAX (4u * 1000 * 1000)

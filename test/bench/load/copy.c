@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/io.h"
+#include "common/os/io.h"
 #include "test/bench/load/load.h"
 
 #define PAIRS_MAX 1024

@@ -9,15 +9,15 @@
  * A first line "CODEV/1 ..." is skipped by the server and sent by the client on request, as the relay does.
  * One thread, one epoll set, fixed tables; what goes wrong is counted or ends the program, never hidden.
  */
-#ifndef BENCH_LOAD_H
-#define BENCH_LOAD_H
+#ifndef TEST_BENCH_LOAD_LOAD_H
+#define TEST_BENCH_LOAD_LOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/endpoint.h"
+#include "common/net/endpoint.h"
 
 #define LOAD_CONNECTIONS_MAX 12000
 #define LOAD_HEAD_MAX 4096

@@ -22,7 +22,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "common/io.h"
+#include "common/os/io.h"
 #include "test/bench/load/channel.h"
 #include "test/bench/load/load.h"
 

@@ -1,0 +1,165 @@
+/* Tokens and the ways through them.
+ *
+ * The grammar is checked before jsmn sees the text, so jsmn (in its lenient mode, which takes every
+ * valid text) only splits what is known to be right. Its tokens are made in the caller's array and
+ * turned into ours in place, backwards: a container's `next` is found by stepping over its children,
+ * which stand behind it and are done already.
+ */
+#include "common/json/json.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "common/json/json_internal.h"
+#include "common/text/utf8.h"
+
+#define JSMN_STATIC
+#define JSMN_PARENT_LINKS /* without them jsmn searches backwards: quadratic in a large array */
+#include <jsmn.h>
+
+_Static_assert(sizeof(jsmntok_t) == sizeof(struct json_token), "converted in place");
+_Static_assert(_Alignof(jsmntok_t) == _Alignof(struct json_token), "converted in place");
+
+const char *const json_type_names[] = {"an object", "an array", "a string", "a number",
+                                       "true",      "false",    "null"};
+_Static_assert(sizeof(json_type_names) / sizeof(json_type_names[0]) == JSON_TYPE_COUNT,
+               "a name for every type");
+
+static enum json_type type_of(const jsmntok_t *raw, const char *text)
+{
+    switch (raw->type) {
+    case JSMN_OBJECT:
+        return JSON_OBJECT;
+    case JSMN_ARRAY:
+        return JSON_ARRAY;
+    case JSMN_STRING:
+        return JSON_STRING;
+    case JSMN_PRIMITIVE:
+    case JSMN_UNDEFINED:
+        break;
+    }
+    switch (text[raw->start]) {
+    case 't':
+        return JSON_TRUE;
+    case 'f':
+        return JSON_FALSE;
+    case 'n':
+        return JSON_NULL;
+    }
+    return JSON_NUMBER;
+}
+
+/* memcpy in and out: the same memory holds jsmn's kind of token before and ours after. */
+static void convert_tokens(struct json_token *tokens, uint32_t count, const char *text)
+{
+    for (uint32_t i = count; i-- > 0;) {
+        jsmntok_t raw;
+        memcpy(&raw, &tokens[i], sizeof(raw));
+        struct json_token token = {
+            .start = (uint32_t)raw.start, .end = (uint32_t)raw.end, .next = i + 1};
+        token.type = type_of(&raw, text);
+        uint32_t children = 0;
+        if (token.type == JSON_OBJECT || token.type == JSON_ARRAY) {
+            token.size = (uint32_t)raw.size; /* jsmn counts an object's names */
+            children = token.type == JSON_OBJECT ? 2 * token.size : token.size;
+        }
+        while (children-- > 0)
+            token.next = tokens[token.next].next;
+        memcpy(&tokens[i], &token, sizeof(token));
+    }
+}
+
+static int refuse(const char *text, size_t length, size_t offset, const char *reason, int error,
+                  struct json_position *where)
+{
+    json_locate(text, length, offset, where);
+    where->reason = reason;
+    return error;
+}
+
+int json_parse(struct json *document, const char *text, size_t length, struct json_token *tokens,
+               uint32_t capacity, struct json_position *where)
+{
+    size_t offset;
+    const char *reason;
+    if (length > INT_MAX) /* jsmn counts in int */
+        return refuse(text, length, 0, "the text is too long", -E2BIG, where);
+    int result = json_grammar_check(text, length, &offset, &reason);
+    if (result < 0)
+        return refuse(text, length, offset, reason, result, where);
+
+    jsmn_parser parser;
+    jsmn_init(&parser);
+    int count = jsmn_parse(&parser, text, length, (jsmntok_t *)(void *)tokens, capacity);
+    if (count == JSMN_ERROR_NOMEM)
+        return refuse(text, length, parser.pos, "too many values", -E2BIG, where);
+    if (count < 1) /* cannot be: the grammar is right */
+        return refuse(text, length, parser.pos, "not JSON", -EINVAL, where);
+    convert_tokens(tokens, (uint32_t)count, text);
+    *document = (struct json){text, length, tokens, (uint32_t)count};
+    return 0;
+}
+
+size_t json_skip_bom(const char *text, size_t length)
+{
+    return length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+void json_locate(const char *text, size_t length, size_t offset, struct json_position *where)
+{
+    *where = (struct json_position){.offset = offset, .line = 1, .column = 1};
+    if (offset > length)
+        offset = length;
+    for (size_t i = 0; i < offset; i++) {
+        if (text[i] == '\n') {
+            where->line++;
+            where->column = 1;
+        } else if (((unsigned char)text[i] & 0xc0) != 0x80) { /* no continuation byte */
+            where->column++;
+        }
+    }
+}
+
+uint32_t json_first(const struct json *document, uint32_t container)
+{
+    const struct json_token *token = &document->tokens[container];
+    return token->size > 0 ? container + 1 : 0; /* size is 0 for all but containers */
+}
+
+uint32_t json_next(const struct json *document, uint32_t container, uint32_t index)
+{
+    const struct json_token *tokens = document->tokens;
+    uint32_t value = tokens[container].type == JSON_OBJECT ? index + 1 : index;
+    return tokens[value].next < tokens[container].next ? tokens[value].next : 0;
+}
+
+uint32_t json_member(const struct json *document, uint32_t object, const char *name)
+{
+    if (document->tokens[object].type != JSON_OBJECT)
+        return 0;
+    for (uint32_t i = json_first(document, object); i != 0; i = json_next(document, object, i))
+        if (json_string_equals(document, i, name))
+            return i + 1;
+    return 0;
+}
+
+int json_int64(const struct json *document, uint32_t index, int64_t *out)
+{
+    const struct json_token *token = &document->tokens[index];
+    if (token->type != JSON_NUMBER)
+        return -EINVAL;
+    const char *digit = document->text + token->start, *end = document->text + token->end;
+    bool negative = *digit == '-';
+    uint64_t limit = negative ? (uint64_t)INT64_MAX + 1 : INT64_MAX, value = 0;
+    for (digit += negative; digit < end; digit++) {
+        if (*digit < '0' || *digit > '9')
+            return -EINVAL; /* a fraction or an exponent */
+        unsigned number = (unsigned)(*digit - '0');
+        if (value > (limit - number) / 10)
+            return -ERANGE;
+        value = value * 10 + number;
+    }
+    *out = (int64_t)(negative ? 0 - value : value);
+    return 0;
+}

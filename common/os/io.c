@@ -1,0 +1,92 @@
+/* read(2) and write(2) carried through interruptions and short counts. */
+#include "common/os/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/os/cleanup.h"
+
+ssize_t io_read_full(int fd, void *out, size_t length)
+{
+    size_t done = 0;
+    while (done < length) {
+        ssize_t got = read(fd, (char *)out + done, length - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -errno;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+int io_write_full(int fd, const void *data, size_t length)
+{
+    const char *from = data;
+    while (length > 0) {
+        ssize_t put = write(fd, from, length);
+        if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            struct pollfd wait = {.fd = fd, .events = POLLOUT};
+            if (poll(&wait, 1, -1) < 0 && errno != EINTR)
+                return -errno;
+            continue;
+        }
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -errno;
+        from += put;
+        length -= (size_t)put;
+    }
+    return 0;
+}
+
+ssize_t io_read_file(int directory, const char *path, int flags, char *out, size_t size)
+{
+    CLEANUP_FD int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | flags);
+    if (fd < 0)
+        return -errno;
+    ssize_t length = io_read_full(fd, out, size);
+    if (length < 0)
+        return length;
+    if ((size_t)length == size) /* no room for the NUL: too large, or just so */
+        return -EFBIG;
+    out[length] = '\0';
+    return length;
+}
+
+int io_write_file(int directory, const char *path, int flags, unsigned mode, const char *text)
+{
+    CLEANUP_FD int fd = openat(directory, path, O_WRONLY | O_CLOEXEC | flags, mode);
+    if (fd < 0)
+        return -errno;
+    size_t length = strlen(text);
+    ssize_t put;
+    do
+        put = write(fd, text, length);
+    while (put < 0 && errno == EINTR);
+    if (put < 0)
+        return -errno;
+    return (size_t)put == length ? 0 : -EIO; /* /proc and /sys take a value whole or not */
+}
+
+int io_set_nonblocking(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return -errno;
+    return 0;
+}
+
+int64_t io_monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}

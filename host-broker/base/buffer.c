@@ -1,0 +1,48 @@
+/* The pool of blocks: see buffer.h. */
+#include "host-broker/base/buffer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define BLOCKS_KEPT_WARM 128 /* unused blocks beyond these give their memory back */
+
+int buffer_pool_open(struct buffer_pool *pool, size_t block_count, struct failure *why)
+{
+    pool->block_count = pool->unused_count = block_count;
+    pool->unused = calloc(block_count, sizeof(*pool->unused));
+    pool->memory = mmap(NULL, block_count * BUFFER_BLOCK, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pool->unused == NULL || pool->memory == MAP_FAILED)
+        return failure_set(why, ENOMEM, "reserve %zu buffers", block_count);
+    for (size_t i = 0; i < block_count; i++)
+        pool->unused[i] = pool->memory + (block_count - 1 - i) * BUFFER_BLOCK;
+    return 0;
+}
+
+void buffer_take(struct buffer *buffer, struct buffer_pool *pool)
+{
+    if (buffer->bytes != NULL)
+        return;
+    if (pool->unused_count == 0)
+        abort(); /* the pool is sized for every holder: a leak of ours */
+    *buffer = (struct buffer){.bytes = pool->unused[--pool->unused_count]};
+}
+
+void buffer_give_back(struct buffer *buffer, struct buffer_pool *pool)
+{
+    if (buffer->bytes == NULL)
+        return;
+    /* the stack's top is warm; what lies deeper was given back before the others were taken */
+    size_t taken = pool->block_count - pool->unused_count;
+    if (taken > BLOCKS_KEPT_WARM)
+        (void)madvise(buffer->bytes, BUFFER_BLOCK, MADV_DONTNEED);
+    pool->unused[pool->unused_count++] = buffer->bytes;
+    *buffer = (struct buffer){0};
+}
+
+void buffer_pool_close(struct buffer_pool *pool)
+{
+    munmap(pool->memory, pool->block_count * BUFFER_BLOCK);
+    free(pool->unused);
+}

@@ -1,0 +1,256 @@
+/* The second step of reading a head: the scan has shown that every line is well-formed, so here lines are
+ * only cut, and the fields that decide about framing and the connection are decoded.
+ */
+#include "host-broker/http/request_head.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "host-broker/http/request_internal.h"
+
+const struct request_fault_kind request_fault_kinds[] = {
+    [REQUEST_FAULT_NONE] = {BROKER_ERROR_INTERNAL, "no fault"},
+    [REQUEST_FAULT_REQUEST_LINE] = {BROKER_ERROR_BAD_REQUEST, "malformed request line"},
+    [REQUEST_FAULT_VERSION] = {BROKER_ERROR_VERSION, "only HTTP/1.1 and HTTP/1.0 are spoken here"},
+    [REQUEST_FAULT_LINE_END] = {BROKER_ERROR_BAD_REQUEST, "a line does not end with CR LF"},
+    [REQUEST_FAULT_FIELD_NAME] = {BROKER_ERROR_BAD_REQUEST, "malformed header field name"},
+    [REQUEST_FAULT_FIELD_VALUE] = {BROKER_ERROR_BAD_REQUEST,
+                                   "control character in a header field's value"},
+    [REQUEST_FAULT_FOLDING] = {BROKER_ERROR_BAD_REQUEST, "a header field is folded"},
+    [REQUEST_FAULT_TOO_LARGE] = {BROKER_ERROR_HEAD_TOO_LARGE, "request head over 64 KiB"},
+    [REQUEST_FAULT_TOO_MANY_FIELDS] = {BROKER_ERROR_HEAD_TOO_LARGE, "more than 128 header fields"},
+    [REQUEST_FAULT_HOST_MISSING] = {BROKER_ERROR_BAD_REQUEST, "no Host field"},
+    [REQUEST_FAULT_HOST_TWICE] = {BROKER_ERROR_BAD_REQUEST, "more than one Host field"},
+    [REQUEST_FAULT_HOST_INVALID] = {BROKER_ERROR_BAD_REQUEST, "malformed Host field"},
+    [REQUEST_FAULT_LENGTH_TWICE] = {BROKER_ERROR_BAD_REQUEST, "more than one Content-Length field"},
+    [REQUEST_FAULT_LENGTH_INVALID] = {BROKER_ERROR_BAD_REQUEST, "malformed Content-Length"},
+    [REQUEST_FAULT_LENGTH_AND_CODING] = {BROKER_ERROR_BAD_REQUEST,
+                                         "Content-Length beside Transfer-Encoding"},
+    [REQUEST_FAULT_CODING] = {BROKER_ERROR_BAD_REQUEST, "Transfer-Encoding other than chunked"},
+    [REQUEST_FAULT_CODING_IN_1_0] = {BROKER_ERROR_BAD_REQUEST, "Transfer-Encoding in HTTP/1.0"},
+    [REQUEST_FAULT_EXPECTATION] = {BROKER_ERROR_EXPECTATION, "Expect other than 100-continue"},
+};
+
+static_assert(sizeof(request_fault_kinds) / sizeof(request_fault_kinds[0]) == REQUEST_FAULT_COUNT,
+              "one row for each fault");
+
+/* What the fields said so far. */
+struct decoding {
+    bool host_seen, length_seen, coding_seen;
+    bool close_named, upgrade_named; /* by Connection */
+    bool upgrade_offered;            /* something besides HTTP/2 */
+    struct request_head head;        /* last, as its fields are: most of it, and hardly used */
+};
+
+static bool is_host_byte(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || (byte != '\0' && strchr("-._~!$&'()*+,;=%", byte));
+}
+
+static bool is_address_byte(char byte)
+{
+    return (byte >= 'a' && byte <= 'f') || (byte >= 'A' && byte <= 'F') ||
+           (byte >= '0' && byte <= ':') || byte == '.';
+}
+
+/* "[" IPv6 "]" or reg-name, then perhaps a port (RFC 9110 section 7.2). Its value is not used for
+ * anything: what is refused is what two servers could read differently. */
+static bool host_is_valid(struct slice host)
+{
+    size_t i = 0;
+    if (host.length > 0 && host.bytes[0] == '[') {
+        for (i = 1; i < host.length && is_address_byte(host.bytes[i]); i++)
+            ;
+        if (i < 3 || i == host.length || host.bytes[i++] != ']')
+            return false;
+    } else {
+        while (i < host.length && is_host_byte(host.bytes[i]))
+            i++;
+        if (i == 0)
+            return false;
+    }
+    if (i == host.length)
+        return true;
+    if (host.bytes[i++] != ':' || host.length - i > 5)
+        return false;
+    unsigned port = 0;
+    for (; i < host.length; i++) {
+        if (host.bytes[i] < '0' || host.bytes[i] > '9')
+            return false;
+        port = port * 10 + (unsigned)(host.bytes[i] - '0');
+    }
+    return port <= 65535;
+}
+
+static enum request_fault decode_host(struct decoding *decoding, struct slice value)
+{
+    if (decoding->host_seen)
+        return REQUEST_FAULT_HOST_TWICE;
+    decoding->host_seen = true;
+    decoding->head.host = field_trim(value);
+    return host_is_valid(decoding->head.host) ? REQUEST_FAULT_NONE : REQUEST_FAULT_HOST_INVALID;
+}
+
+static enum request_fault decode_length(struct decoding *decoding, struct slice value)
+{
+    struct slice text = field_trim(value);
+    uint64_t number = 0;
+
+    if (decoding->length_seen)
+        return REQUEST_FAULT_LENGTH_TWICE;
+    decoding->length_seen = true;
+    if (text.length == 0)
+        return REQUEST_FAULT_LENGTH_INVALID;
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.bytes[i] < '0' || text.bytes[i] > '9')
+            return REQUEST_FAULT_LENGTH_INVALID;
+        unsigned digit = (unsigned)(text.bytes[i] - '0');
+        if (number > ((uint64_t)INT64_MAX - digit) / 10)
+            return REQUEST_FAULT_LENGTH_INVALID;
+        number = number * 10 + digit;
+    }
+    decoding->head.content_length = number;
+    return REQUEST_FAULT_NONE;
+}
+
+/* The raw value: blanks before are usual, anything behind is how two parsers come to disagree. */
+static enum request_fault decode_coding(struct decoding *decoding, struct slice value)
+{
+    if (decoding->coding_seen)
+        return REQUEST_FAULT_CODING;
+    decoding->coding_seen = true;
+    while (value.length > 0 && value.bytes[0] == ' ') {
+        value.bytes++;
+        value.length--;
+    }
+    return slice_equal_nocase(value, SLICE_LITERAL("chunked")) ? REQUEST_FAULT_NONE
+                                                               : REQUEST_FAULT_CODING;
+}
+
+static enum request_fault decode_connection(struct decoding *decoding, struct slice value)
+{
+    if (field_list_has(value, SLICE_LITERAL("close")))
+        decoding->close_named = true;
+    if (field_list_has(value, SLICE_LITERAL("upgrade")))
+        decoding->upgrade_named = true;
+    return REQUEST_FAULT_NONE;
+}
+
+static enum request_fault decode_expect(struct decoding *decoding, struct slice value)
+{
+    if (decoding->head.minor_version == 0)
+        return REQUEST_FAULT_NONE; /* RFC 9110 section 10.1.1 */
+    decoding->head.expect_continue = true;
+    return slice_equal_nocase(field_trim(value), SLICE_LITERAL("100-continue"))
+               ? REQUEST_FAULT_NONE
+               : REQUEST_FAULT_EXPECTATION;
+}
+
+static enum request_fault decode_upgrade(struct decoding *decoding, struct slice value)
+{
+    struct slice protocol;
+    while (field_list_next(&value, &protocol))
+        if (!slice_equal_nocase(protocol, SLICE_LITERAL("h2c")) &&
+            !slice_equal_nocase(protocol, SLICE_LITERAL("HTTP/2.0")))
+            decoding->upgrade_offered = true;
+    return REQUEST_FAULT_NONE;
+}
+
+static const struct decoder {
+    const char *name;
+    enum request_fault (*decode)(struct decoding *decoding, struct slice value);
+} decoders[] = {
+    {"Host", decode_host},
+    {"Content-Length", decode_length},
+    {"Transfer-Encoding", decode_coding},
+    {"Connection", decode_connection},
+    {"Expect", decode_expect},
+    {"Upgrade", decode_upgrade},
+};
+
+static enum request_fault decode_field(struct decoding *decoding, struct slice name,
+                                       struct slice value)
+{
+    for (size_t i = 0; i < sizeof(decoders) / sizeof(decoders[0]); i++)
+        if (slice_equal_nocase(name, slice_of(decoders[i].name)))
+            return decoders[i].decode(decoding, value);
+    return REQUEST_FAULT_NONE;
+}
+
+/* What only the whole head can tell. */
+static enum request_fault decode_end(struct decoding *decoding)
+{
+    struct request_head *head = &decoding->head;
+
+    if (!decoding->host_seen && head->minor_version > 0)
+        return REQUEST_FAULT_HOST_MISSING;
+    if (decoding->coding_seen && decoding->length_seen)
+        return REQUEST_FAULT_LENGTH_AND_CODING;
+    if (decoding->coding_seen && head->minor_version == 0)
+        return REQUEST_FAULT_CODING_IN_1_0;
+    if (decoding->coding_seen)
+        head->framing = BODY_CHUNKED;
+    else if (decoding->length_seen)
+        head->framing = BODY_LENGTH;
+    if (head->framing == BODY_NONE || (head->framing == BODY_LENGTH && head->content_length == 0))
+        head->expect_continue = false;
+    head->keep_alive = head->minor_version > 0 && !decoding->close_named;
+    head->upgrade = decoding->upgrade_named && decoding->upgrade_offered;
+    return REQUEST_FAULT_NONE;
+}
+
+/* METHOD SP TARGET SP HTTP/1.x CR LF, all of it known to be there; returns what follows. */
+static const char *cut_request_line(struct request_head *head, const char *bytes, size_t length)
+{
+    const char *space = memchr(bytes, ' ', length);
+    const char *target = space + 1;
+    const char *second = memchr(target, ' ', length - (size_t)(target - bytes));
+
+    head->method = (struct slice){bytes, (size_t)(space - bytes)};
+    head->target = (struct slice){target, (size_t)(second - target)};
+    head->minor_version = second[8] - '0';
+    return second + 11;
+}
+
+static enum request_fault cut_fields(struct decoding *decoding, const char *line, const char *end)
+{
+    while (*line != '\r') {
+        const char *colon = memchr(line, ':', (size_t)(end - line));
+        const char *line_end = memchr(colon, '\r', (size_t)(end - colon));
+        struct slice name = {line, (size_t)(colon - line)};
+        struct slice value = {colon + 1, (size_t)(line_end - colon - 1)};
+        enum request_fault fault = decode_field(decoding, name, value);
+        if (fault != REQUEST_FAULT_NONE)
+            return fault;
+        decoding->head.fields[decoding->head.field_count++] =
+            (struct field){name, field_trim(value)};
+        line = line_end + 2;
+    }
+    return decode_end(decoding);
+}
+
+ssize_t request_head_parse(struct request_head *out, const char *bytes, size_t length,
+                           struct request_scan *scan, enum request_fault *fault)
+{
+    int ended = request_scan_bytes(scan, bytes, length, fault);
+    if (ended < 0)
+        return -EBADMSG;
+    if (ended == 0)
+        return 0;
+
+    struct decoding decoding;
+    memset(&decoding, 0, offsetof(struct decoding, head.fields));
+    const char *end = bytes + scan->position;
+    const char *line =
+        cut_request_line(&decoding.head, bytes + scan->start, scan->position - scan->start);
+    enum request_fault found = cut_fields(&decoding, line, end);
+    if (found != REQUEST_FAULT_NONE) {
+        *fault = found;
+        return -EBADMSG;
+    }
+    memcpy(out, &decoding.head,
+           offsetof(struct request_head, fields) +
+               decoding.head.field_count * sizeof(decoding.head.fields[0]));
+    return (ssize_t)scan->position;
+}

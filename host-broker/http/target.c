@@ -1,0 +1,214 @@
+/* Which route a request names, and the path that goes to its upstream. */
+#include "host-broker/http/target.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+
+const struct target_fault_kind target_fault_kinds[] = {
+    [TARGET_FAULT_NONE] = {BROKER_ERROR_INTERNAL, "no fault"},
+    [TARGET_FAULT_METHOD] = {BROKER_ERROR_METHOD, NULL},
+    [TARGET_FAULT_ABSOLUTE] = {BROKER_ERROR_ABSOLUTE_TARGET, NULL},
+    [TARGET_FAULT_ASTERISK] = {BROKER_ERROR_UNKNOWN_NAME,
+                               "no route has the target *: ask for /gateway/... or /NAME/..."},
+    [TARGET_FAULT_FORM] = {BROKER_ERROR_BAD_REQUEST, "the request's target is no path"},
+    [TARGET_FAULT_CHARACTER] = {BROKER_ERROR_BAD_REQUEST,
+                                "character in the path or query that must be percent-encoded, or "
+                                "an encoded control character"},
+    [TARGET_FAULT_ESCAPE] = {BROKER_ERROR_BAD_REQUEST,
+                             "percent sign in the path without two hexadecimal digits"},
+    [TARGET_FAULT_DOT_SEGMENT] = {BROKER_ERROR_BAD_REQUEST, "dot segment in the path"},
+};
+
+static_assert(sizeof(target_fault_kinds) / sizeof(target_fault_kinds[0]) == TARGET_FAULT_COUNT,
+              "one row for each fault");
+
+/* Reads one character of a path, decoded, and moves *at behind it; negative for a fault. */
+static int next_character(struct slice path, size_t *at, enum target_fault *fault)
+{
+    unsigned char byte = (unsigned char)path.bytes[(*at)++];
+    if (byte <= ' ' || byte >= 0x7f || byte == '?' || byte == '#') {
+        *fault = TARGET_FAULT_CHARACTER;
+        return -1;
+    }
+    if (byte != '%')
+        return byte;
+    int high = *at < path.length ? ascii_hex_value(path.bytes[*at]) : -1;
+    int low = high >= 0 && *at + 1 < path.length ? ascii_hex_value(path.bytes[*at + 1]) : -1;
+    if (low < 0) {
+        *fault = TARGET_FAULT_ESCAPE;
+        return -1;
+    }
+    *at += 2;
+    int value = high * 16 + low;
+    if (value < ' ' || value == 0x7f) {
+        *fault = TARGET_FAULT_CHARACTER;
+        return -1;
+    }
+    return value;
+}
+
+/* Follows one segment as servers might read it: decoded once, ended by any kind of slash, with
+ * parameters cut off at a semicolon. */
+struct segment {
+    unsigned dots;
+    bool other;      /* something besides dots: no dot segment */
+    bool parameters; /* behind a semicolon */
+};
+
+static bool segment_is_dots(const struct segment *segment)
+{
+    return !segment->other && (segment->dots == 1 || segment->dots == 2);
+}
+
+enum target_fault target_check_path(struct slice path)
+{
+    struct segment segment = {0};
+    for (size_t at = 0; at < path.length;) {
+        enum target_fault fault;
+        int character = next_character(path, &at, &fault);
+        if (character < 0)
+            return fault;
+        if (character == '/' || character == '\\') {
+            if (segment_is_dots(&segment))
+                return TARGET_FAULT_DOT_SEGMENT;
+            segment = (struct segment){0};
+        } else if (character == ';') {
+            segment.parameters = true;
+        } else if (!segment.parameters) {
+            if (character == '.')
+                segment.dots++;
+            else
+                segment.other = true;
+        }
+    }
+    return segment_is_dots(&segment) ? TARGET_FAULT_DOT_SEGMENT : TARGET_FAULT_NONE;
+}
+
+static bool method_is_refused(struct slice method)
+{
+    return slice_equal_nocase(method, SLICE_LITERAL("CONNECT")) ||
+           slice_equal_nocase(method, SLICE_LITERAL("TRACE")) ||
+           slice_equal_nocase(method, SLICE_LITERAL("TRACK"));
+}
+
+/* scheme "://" */
+static bool is_absolute(struct slice target)
+{
+    size_t i = 0;
+    while (i < target.length) {
+        char lower = ascii_lower(target.bytes[i]);
+        if (!((lower >= 'a' && lower <= 'z') || (i > 0 && lower >= '0' && lower <= '9') ||
+              (i > 0 && (lower == '+' || lower == '-' || lower == '.'))))
+            break;
+        i++;
+    }
+    return i > 0 && target.length - i >= 3 && memcmp(target.bytes + i, "://", 3) == 0;
+}
+
+static enum target_fault check_form(struct slice target)
+{
+    if (target.length > 0 && target.bytes[0] == '/')
+        return TARGET_FAULT_NONE;
+    if (slice_equal(target, SLICE_LITERAL("*")))
+        return TARGET_FAULT_ASTERISK;
+    return is_absolute(target) ? TARGET_FAULT_ABSOLUTE : TARGET_FAULT_FORM;
+}
+
+static enum target_fault check_query(struct slice query)
+{
+    for (size_t i = 0; i < query.length; i++) {
+        unsigned char byte = (unsigned char)query.bytes[i];
+        if (byte <= ' ' || byte >= 0x7f || byte == '#')
+            return TARGET_FAULT_CHARACTER;
+    }
+    return TARGET_FAULT_NONE;
+}
+
+/* The first piece of a text up to `byte`, and what follows with it. */
+static struct slice cut_before(struct slice *rest, char byte)
+{
+    const char *found = rest->length > 0 ? memchr(rest->bytes, byte, rest->length) : NULL;
+    size_t length = found ? (size_t)(found - rest->bytes) : rest->length;
+    struct slice piece = {rest->bytes, length};
+    rest->bytes += length;
+    rest->length -= length;
+    return piece;
+}
+
+int target_parse(struct target *out, struct slice method, struct slice target,
+                 enum target_fault *fault)
+{
+    enum target_fault found = TARGET_FAULT_METHOD;
+    if (!method_is_refused(method))
+        found = check_form(target);
+    if (found != TARGET_FAULT_NONE) {
+        *fault = found;
+        return -EINVAL;
+    }
+
+    struct slice query = target;
+    struct slice path = cut_before(&query, '?');
+    struct target parsed = {.has_query = query.length > 0};
+    if (parsed.has_query)
+        parsed.query = (struct slice){query.bytes + 1, query.length - 1};
+    parsed.rest = (struct slice){path.bytes + 1, path.length - 1};
+    parsed.name = cut_before(&parsed.rest, '/');
+
+    found = target_check_path(path);
+    if (found == TARGET_FAULT_NONE)
+        found = check_query(parsed.query);
+    if (found != TARGET_FAULT_NONE) {
+        *fault = found;
+        return -EINVAL;
+    }
+    *out = parsed;
+    return 0;
+}
+
+int target_join(char *out, size_t size, const struct upstream_url *upstream,
+                const struct target *target)
+{
+    struct slice prefix = {upstream->path, upstream->prefix_length};
+    if (target->rest.length == 0)
+        prefix = upstream->path[0] ? slice_of(upstream->path) : SLICE_LITERAL("/");
+    size_t query_length = target->has_query ? target->query.length + 1 : 0;
+    size_t length = prefix.length + target->rest.length + query_length;
+    if (length >= size || length > INT_MAX)
+        return -ENOSPC;
+
+    memcpy(out, prefix.bytes, prefix.length);
+    if (target->rest.length > 0)
+        memcpy(out + prefix.length, target->rest.bytes, target->rest.length);
+    if (target->has_query) {
+        out[length - query_length] = '?';
+        if (target->query.length > 0)
+            memcpy(out + length - target->query.length, target->query.bytes, target->query.length);
+    }
+    out[length] = '\0';
+    return (int)length;
+}
+
+int target_undeclared_host(const struct target *target, char *out, size_t size)
+{
+    char text[UPSTREAM_ORIGIN_MAX];
+    size_t length = 0;
+    struct slice rest = target->rest;
+
+    if (rest.length == 0)
+        return -EINVAL;
+    rest.bytes++;
+    rest.length--;
+    struct slice host = cut_before(&rest, '/');
+    for (size_t at = 0; at < host.length;) {
+        enum target_fault fault;
+        int character = next_character(host, &at, &fault);
+        if (character < 0 || length == sizeof(text))
+            return -EINVAL;
+        text[length++] = (char)character;
+    }
+    struct upstream_url url = {.https = true, .port = 443};
+    if (upstream_url_parse_authority(&url, (struct slice){text, length}, NULL) != 0)
+        return -EINVAL;
+    return upstream_url_authority(&url, out, size) < 0 ? -EINVAL : 0;
+}

@@ -1,0 +1,68 @@
+/* The URL of an upstream, as a rule or --gateway-url names it: parsed once, strictly, and from then on
+ * used in its parts only.
+ *
+ * Accepted: http or https, a host (a name of ordinary labels, an IPv4 literal in four decimal parts, or
+ * [IPv6]), an optional port, an optional path. Refused: user information, a query, a fragment, white
+ * space, control bytes and NUL, bytes above ASCII, an escape in the host, a trailing dot or an empty
+ * label, numbers that resolvers read as addresses (127.1, 0x7f000001, 017700000001), zone identifiers,
+ * an empty port or one outside 1 to 65535, a path that target_check_path refuses.
+ */
+#ifndef HOST_BROKER_HTTP_UPSTREAM_URL_H
+#define HOST_BROKER_HTTP_UPSTREAM_URL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/os/failure.h"
+#include "host-broker/base/slice.h"
+
+#define UPSTREAM_HOST_MAX 253 /* characters of a name (RFC 1035), without a final dot */
+#define UPSTREAM_PATH_MAX 1023
+#define UPSTREAM_ORIGIN_MAX (8 + UPSTREAM_HOST_MAX + 2 + 6 + 1) /* https://[HOST]:PORT and a NUL */
+
+struct upstream_url {
+    bool https;
+    bool ipv6;                        /* host is an IPv6 literal, kept without brackets */
+    bool ipv4;                        /* host is an IPv4 literal */
+    char host[UPSTREAM_HOST_MAX + 1]; /* lower case; IPv6 in its canonical form */
+    uint16_t port;                    /* effective: 80 or 443 when none was written */
+    char path[UPSTREAM_PATH_MAX + 1]; /* as written: "" or begins with a slash */
+    size_t prefix_length;             /* of the path without trailing slashes */
+};
+
+/* Parses `length` bytes. 0, or -EINVAL with a reason that says what is wrong without quoting the URL
+ * (it might hold a password). */
+int upstream_url_parse(struct upstream_url *out, const char *text, size_t length,
+                       struct failure *why);
+
+/* The same with the gateway's own conditions: https, or http to a loopback address only; a trailing /v1
+ * (or /v1/) is cut off, and *v1_removed says so for the notice. */
+int upstream_url_parse_gateway(struct upstream_url *out, const char *text, bool *v1_removed,
+                               struct failure *why);
+
+/* True for 127.0.0.0/8, ::1 and the name `localhost`, which libcurl never asks a resolver for. */
+bool upstream_url_is_loopback(const struct upstream_url *url);
+
+/* Parses "HOST" or "HOST:PORT" (a name, IPv4 or [IPv6]) into host, port and the flags of *out; the port
+ * is *out's own when none is written. The same strictness. 0 or -EINVAL. */
+int upstream_url_parse_authority(struct upstream_url *out, struct slice text, struct failure *why);
+
+/* Writes scheme://host[:port], brackets for IPv6, the port only when it is not the scheme's own, with
+ * a NUL. Returns the length, or -ENOSPC. Joined with target_join it is the URL for libcurl. */
+int upstream_url_origin(const struct upstream_url *url, char *out, size_t size);
+
+/* host[:port] alone, as in a Host field or a message. */
+int upstream_url_authority(const struct upstream_url *url, char *out, size_t size);
+
+/* A character that means itself in a path, encoded or not (RFC 3986 section 2.3). */
+static inline bool upstream_url_is_unreserved(int byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || byte == '-' || byte == '.' || byte == '_' || byte == '~';
+}
+
+/* Scheme, host and effective port agree. */
+bool upstream_url_same_origin(const struct upstream_url *a, const struct upstream_url *b);
+
+#endif

@@ -1,0 +1,245 @@
+/* Collecting certificate authorities: see trust.h. */
+#include "host-broker/keys/trust.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <curl/curl.h>
+
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
+#include "common/text/encoding.h"
+
+#define PEM_BEGIN "-----BEGIN CERTIFICATE-----"
+#define PEM_END "-----END CERTIFICATE-----"
+#define CERTIFICATE_MAX (256 * 1024) /* characters of one */
+#define CERTIFICATES_COMPARED 4096
+
+/* The store that is being collected. The sources overlap (a folder of links beside its bundle is usual),
+ * and each copy would cost libcurl time: a certificate seen before, by a hash of its bytes, is left out. */
+struct collection {
+    int fd;
+    size_t seen_count;
+    uint64_t seen[CERTIFICATES_COMPARED]; /* what comes beyond is not compared */
+};
+
+/* FNV-1a, 64 bits: two certificates that share it would cost trust, not give it. */
+static uint64_t hash_bytes(const char *bytes, size_t length)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static bool is_new(struct collection *out, const char *bytes, size_t length)
+{
+    uint64_t hash = hash_bytes(bytes, length);
+    for (size_t i = 0; i < out->seen_count; i++)
+        if (out->seen[i] == hash)
+            return false;
+    if (out->seen_count < CERTIFICATES_COMPARED)
+        out->seen[out->seen_count++] = hash;
+    return true;
+}
+
+/* Base64 that decodes to what begins like a DER sequence: one broken block would make libcurl refuse the
+ * whole store. 1: a certificate, 0: one that is there already, else a negative errno. */
+static int examine(struct collection *out, const char *body, size_t length)
+{
+    if (length > CERTIFICATE_MAX)
+        return -EBADMSG;
+    CLEANUP_FREE char *text = malloc(length + 1);
+    if (text == NULL)
+        return -ENOMEM;
+    size_t used = 0;
+    for (size_t i = 0; i < length; i++)
+        if (strchr(" \t\r\n", body[i]) == NULL)
+            text[used++] = body[i];
+    int decoded = base64_decode(text, used, text, used);
+    if (decoded < 3 || (unsigned char)text[0] != 0x30)
+        return -EBADMSG;
+    return is_new(out, text, (size_t)decoded);
+}
+
+static int write_block(int fd, const char *body, size_t length)
+{
+    static const char begin[] = PEM_BEGIN, end[] = PEM_END "\n";
+    int result = io_write_full(fd, begin, sizeof(begin) - 1);
+    if (result == 0)
+        result = io_write_full(fd, body, length);
+    if (result == 0)
+        result = io_write_full(fd, end, sizeof(end) - 1);
+    return result;
+}
+
+/* The number of certificates found in a text (with a NUL behind it), or a negative errno. */
+static int copy_certificates(struct collection *out, const char *text)
+{
+    int count = 0;
+    for (const char *begin = text; (begin = strstr(begin, PEM_BEGIN)) != NULL;) {
+        begin += strlen(PEM_BEGIN);
+        const char *end = strstr(begin, PEM_END);
+        if (end == NULL)
+            return -EBADMSG;
+        int result = examine(out, begin, (size_t)(end - begin));
+        if (result > 0)
+            result = write_block(out->fd, begin, (size_t)(end - begin));
+        if (result < 0)
+            return result;
+        count++;
+        begin = end;
+    }
+    return count;
+}
+
+/* Adds a file's certificates: their number, or a negative errno. */
+static int add_file(struct collection *out, int directory, const char *path, struct failure *why)
+{
+    CLEANUP_FD int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return failure_errno(why, errno, "read certificates from %s", path);
+    if (!S_ISREG(info.st_mode) || info.st_size > TRUST_FILE_MAX)
+        return failure_set(why, EINVAL, "read certificates from %s: no regular file of at most %d",
+                           path, TRUST_FILE_MAX);
+    CLEANUP_FREE char *text = calloc(1, (size_t)info.st_size + 1);
+    if (text == NULL)
+        return failure_set(why, ENOMEM, "read certificates from %s: out of memory", path);
+    ssize_t length = io_read_full(fd, text, (size_t)info.st_size);
+    int count = length < 0 ? (int)length : copy_certificates(out, text);
+    if (count == -EBADMSG)
+        return failure_set(why, EBADMSG, "read certificates from %s: a broken certificate", path);
+    if (count < 0)
+        return failure_errno(why, -count, "read certificates from %s", path);
+    return count;
+}
+
+/* What a source added is taken back when the source proves broken: all of it or nothing. */
+static void take_back(struct collection *out, off_t length, size_t seen_count)
+{
+    if (ftruncate(out->fd, length) == 0)
+        (void)lseek(out->fd, length, SEEK_SET);
+    out->seen_count = seen_count;
+}
+
+/* A folder may hold other things too (keys, revocation lists, links that lead nowhere): skipped. */
+static int add_folder(struct collection *out, const char *path, struct failure *why)
+{
+    DIR *folder = opendir(path);
+    if (folder == NULL)
+        return failure_errno(why, errno, "read certificates from %s", path);
+    int total = 0;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        off_t before = lseek(out->fd, 0, SEEK_CUR);
+        size_t seen = out->seen_count;
+        int count = entry->d_name[0] == '.' ? 0 : add_file(out, dirfd(folder), entry->d_name, NULL);
+        if (count < 0)
+            take_back(out, before, seen);
+        else
+            total += count;
+    }
+    closedir(folder);
+    return total;
+}
+
+/* What libcurl would take by itself. The folder is read only where there is no file: on usual systems
+ * both hold the same. */
+static void add_system_store(struct collection *out)
+{
+    CURL *easy = curl_easy_init();
+    char *file = NULL, *folder = NULL;
+    if (easy != NULL) {
+        (void)curl_easy_getinfo(easy, CURLINFO_CAINFO, &file);
+        (void)curl_easy_getinfo(easy, CURLINFO_CAPATH, &folder);
+    }
+    int count = file != NULL ? add_file(out, AT_FDCWD, file, NULL) : -ENOENT;
+    if (count <= 0 && folder != NULL)
+        (void)add_folder(out, folder, NULL);
+    curl_easy_cleanup(easy);
+}
+
+/* What the environment names: a mistake there must not keep the broker from starting, nor a good part
+ * from being used. */
+static void add_environment(struct collection *out, struct failure *warning)
+{
+    static const struct {
+        const char *name;
+        bool folder;
+    } sources[] = {
+        {"SSL_CERT_FILE", false}, {"NODE_EXTRA_CA_CERTS", false}, {"SSL_CERT_DIR", true}};
+    for (size_t i = 0; i < ARRAY_LENGTH(sources); i++) {
+        const char *path = getenv(sources[i].name);
+        if (path == NULL || *path == '\0')
+            continue;
+        struct failure why;
+        off_t before = lseek(out->fd, 0, SEEK_CUR);
+        size_t seen = out->seen_count;
+        int count =
+            sources[i].folder ? add_folder(out, path, &why) : add_file(out, AT_FDCWD, path, &why);
+        if (count >= 0)
+            continue;
+        take_back(out, before, seen);
+        if (warning->text[0] == '\0')
+            failure_set(warning, 0, "%s: %s", sources[i].name, why.text);
+    }
+}
+
+static int collect(struct collection *out, const char *const *ca_files, size_t count,
+                   struct failure *warning, struct failure *why)
+{
+    add_system_store(out);
+    add_environment(out, warning);
+    for (size_t i = 0; i < count; i++) {
+        int added = add_file(out, AT_FDCWD, ca_files[i], why);
+        if (added < 0)
+            return added;
+        if (added == 0)
+            return failure_set(why, EBADMSG, "%s holds no certificate", ca_files[i]);
+    }
+    return 0;
+}
+
+void trust_init(struct trust *trust)
+{
+    *trust = (struct trust){.fd = -1, .previous_fd = -1};
+}
+
+int trust_load(struct trust *trust, const char *const *ca_files, size_t count,
+               struct failure *warning, struct failure *why)
+{
+    warning->text[0] = '\0';
+    CLEANUP_FD int fd = memfd_create("codev-broker-trust", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return failure_errno(why, errno, "collect certificates");
+    static struct collection collection;
+    collection.fd = fd;
+    collection.seen_count = 0;
+    int result = collect(&collection, ca_files, count, warning, why);
+    if (result < 0)
+        return result;
+    (void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+    /* The number differs from that of the store in use, so libcurl does not take the new one, by its
+     * name, for the old. */
+    fd_close(&trust->previous_fd);
+    trust->previous_fd = trust->fd;
+    trust->fd = fd_steal(&fd);
+    trust->certificates = collection.seen_count;
+    snprintf(trust->path, sizeof(trust->path), "/proc/self/fd/%d", trust->fd);
+    return 0;
+}
+
+void trust_close(struct trust *trust)
+{
+    fd_close(&trust->fd);
+    fd_close(&trust->previous_fd);
+}

@@ -1,0 +1,93 @@
+/* Command line, environment, NO_PROXY: see proxy_settings.h. */
+#include "host-broker/proxy/proxy_settings.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/os/cleanup.h"
+#include "host-broker/proxy/no_proxy.h"
+
+#define SCRIPT_PREFIX "pac+"
+
+/* The first variable of a list that ends with NULL which is set and not empty, or NULL. */
+static const char *first_set(const char *const *names, const char *(*get)(const char *name),
+                             const char **name)
+{
+    for (; *names != NULL; names++) {
+        const char *value = get(*names);
+        if (value == NULL || *value == '\0')
+            continue;
+        if (name != NULL)
+            *name = *names;
+        return value;
+    }
+    return NULL;
+}
+
+static void read_environment(struct proxy_choice *choice, bool https,
+                             const char *(*get)(const char *name))
+{
+    static const char *const for_http[] = {"http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY",
+                                           NULL};
+    static const char *const for_https[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
+                                            NULL};
+    const char *name = NULL, *value = first_set(https ? for_https : for_http, get, &name);
+    choice->answer = PROXY_ANSWER_SYSTEM;
+    if (value == NULL)
+        return;
+    if (strncmp(value, SCRIPT_PREFIX, strlen(SCRIPT_PREFIX)) == 0) {
+        choice->answer = PROXY_ANSWER_SCRIPT;
+        choice->script = value + strlen(SCRIPT_PREFIX);
+    } else if (proxy_list_add_url(&choice->list, value, &choice->broken) < 0) {
+        choice->answer = PROXY_ANSWER_BROKEN;
+        failure_prefix(&choice->broken, 0, "the environment's %s", name);
+    } else {
+        choice->answer = PROXY_ANSWER_LIST;
+    }
+}
+
+void proxy_settings_read(struct proxy_settings *settings, const struct broker_options *options,
+                         const char *(*get)(const char *name))
+{
+    static const char *const no_proxy[] = {"no_proxy", "NO_PROXY", NULL};
+    *settings = (struct proxy_settings){.no_proxy = first_set(no_proxy, get, NULL)};
+    for (int https = 0; https < 2; https++) {
+        struct proxy_choice *choice = &settings->choices[https];
+        switch (options->proxy_mode) {
+        case PROXY_MODE_SYSTEM:
+            read_environment(choice, https, get);
+            break;
+        case PROXY_MODE_NONE:
+            choice->answer = PROXY_ANSWER_DIRECT;
+            break;
+        case PROXY_MODE_URL:
+            choice->answer = PROXY_ANSWER_LIST;
+            choice->list = options->proxies;
+            break;
+        case PROXY_MODE_SCRIPT:
+            choice->answer = PROXY_ANSWER_SCRIPT;
+            choice->script = options->proxy_script;
+            break;
+        case PROXY_MODE_COUNT:
+            break;
+        }
+    }
+}
+
+const struct proxy_choice *proxy_settings_find(const struct proxy_settings *settings,
+                                               const struct upstream_url *url)
+{
+    static const struct proxy_choice direct = {.answer = PROXY_ANSWER_DIRECT};
+    if (upstream_url_is_loopback(url) || no_proxy_matches(settings->no_proxy, url))
+        return &direct;
+    return &settings->choices[url->https];
+}
+
+bool proxy_settings_need_resolver(const struct proxy_settings *settings)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(settings->choices); i++)
+        if (settings->choices[i].answer == PROXY_ANSWER_SCRIPT ||
+            settings->choices[i].answer == PROXY_ANSWER_SYSTEM)
+            return true;
+    return false;
+}

@@ -1,0 +1,82 @@
+/* sandbox-egress.json as a file: opened once, and everything asked of the opened descriptor, so that what
+ * was checked is what is read.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
+#include "host-broker/rules/rules.h"
+
+#define DATABASE_ENTRY_MAX 65536 /* one entry of passwd or group with all its members */
+
+/* A group is the owner's private one when it is his primary group, has his name, and lists nobody else:
+ * what useradd makes on systems with a umask of 002. */
+static bool group_is_private(uid_t owner, gid_t gid)
+{
+    struct passwd user_entry, *user = NULL;
+    struct group group_entry, *group = NULL;
+    CLEANUP_FREE char *user_text = malloc(DATABASE_ENTRY_MAX);
+    CLEANUP_FREE char *group_text = malloc(DATABASE_ENTRY_MAX);
+
+    if (!user_text || !group_text ||
+        getpwuid_r(owner, &user_entry, user_text, DATABASE_ENTRY_MAX, &user) != 0 || !user ||
+        getgrgid_r(gid, &group_entry, group_text, DATABASE_ENTRY_MAX, &group) != 0 || !group)
+        return false;
+    if (user->pw_gid != gid || strcmp(user->pw_name, group->gr_name) != 0)
+        return false;
+    for (char **member = group->gr_mem; *member; member++)
+        if (strcmp(*member, user->pw_name) != 0)
+            return false;
+    return true;
+}
+
+static int check_file(int fd, const char *path, struct failure *why)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return failure_errno(why, errno, "rules file %s", path);
+    if (!S_ISREG(status.st_mode))
+        return failure_set(why, EINVAL, "rules file %s: not a regular file", path);
+    if (status.st_size > RULES_FILE_MAX)
+        return failure_set(why, EFBIG, "rules file %s: larger than %d bytes", path, RULES_FILE_MAX);
+    if (status.st_uid != geteuid() && status.st_uid != 0)
+        return failure_set(why, EPERM,
+                           "rules file %s: owned by uid %u, who is neither this user (%u) nor root",
+                           path, (unsigned)status.st_uid, (unsigned)geteuid());
+    if (status.st_mode & S_IWOTH)
+        return failure_set(why, EPERM, "rules file %s: writable by everyone (mode %04o)", path,
+                           (unsigned)status.st_mode & 07777);
+    if (status.st_mode & S_IWGRP && !group_is_private(status.st_uid, status.st_gid))
+        return failure_set(why, EPERM,
+                           "rules file %s: writable by group %u, which is not its owner's private "
+                           "group (mode %04o)",
+                           path, (unsigned)status.st_gid, (unsigned)status.st_mode & 07777);
+    return 0;
+}
+
+int rules_load(struct rules *out, const char *path, struct failure *why)
+{
+    static char text[RULES_FILE_MAX + 1];
+
+    out->count = 0;
+    /* non-blocking: a FIFO must not hang the start before it is refused */
+    CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return failure_errno(why, errno, "rules file %s", path);
+    int result = check_file(fd, path, why);
+    if (result < 0)
+        return result;
+    ssize_t length = io_read_full(fd, text, sizeof(text));
+    if (length < 0)
+        return failure_errno(why, (int)-length, "rules file %s", path);
+    if (length > RULES_FILE_MAX)
+        return failure_set(why, EFBIG, "rules file %s: larger than %d bytes", path, RULES_FILE_MAX);
+    return rules_parse(out, path, text, (size_t)length, why);
+}

@@ -1,0 +1,260 @@
+/* The control channel's queues: see control.h.
+ *
+ * `writing` is the whole state of the sending side. IDLE: nothing is partly written, and the next line
+ * comes from the events if there are any, else from the output slot. EVENTS or OUTPUT: bytes of that
+ * queue went out and the rest follows before anything else, since lines must not mix. The events are
+ * one run of whole lines; new ones join its end. Nothing is allocated: the line buffer is a mapping, so
+ * that after a long line (the boot configuration) its pages, which held secrets, go back to the kernel.
+ */
+#include "init/host/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/os/cleanup.h"
+#include "common/os/pages.h"
+#include "common/os/secret.h"
+
+int control_open(struct control *control)
+{
+    char *bytes = pages_map(CONTROL_LINE_MAX);
+
+    if (bytes == NULL)
+        return -ENOMEM;
+    line_buffer_init(&control->in, bytes, CONTROL_LINE_MAX);
+    control->fd = control->out_fd = -1;
+    return 0;
+}
+
+void control_close(struct control *control)
+{
+    fd_close(&control->fd);
+    fd_close(&control->out_fd);
+    pages_unmap(control->in.bytes, CONTROL_LINE_MAX);
+    control->in.bytes = NULL;
+}
+
+void control_attach(struct control *control, int fd)
+{
+    fd_close(&control->fd);
+    control->fd = fd;
+    control->in_how = control->out_how = CONTROL_IO_PLAIN;
+    control->ended = false;
+}
+
+void control_attach_pair(struct control *control, int in, enum control_io in_how, int out,
+                         enum control_io out_how)
+{
+    control_attach(control, in);
+    fd_close(&control->out_fd);
+    control->out_fd = out;
+    control->in_how = in_how;
+    control->out_how = out_how;
+}
+
+int control_write_fd(const struct control *control)
+{
+    return control->out_fd >= 0 ? control->out_fd : control->fd;
+}
+
+/* ---- sending ---- */
+
+struct json_writer *control_event_begin(struct control *control, const char *name,
+                                        enum control_importance importance)
+{
+    struct json_writer *writer = &control->writer;
+
+    if (control->events_start > 0 && control->writing != CONTROL_EVENTS) {
+        control->events_end -= control->events_start;
+        memmove(control->events, control->events + control->events_start, control->events_end);
+        control->events_start = 0;
+    }
+    control->writer_may_lose = importance == CONTROL_MAY_LOSE;
+    json_writer_start(writer, control->events + control->events_end,
+                      sizeof(control->events) - control->events_end);
+    json_write_object_begin(writer);
+    json_member_string(writer, "event", name);
+    return writer;
+}
+
+int control_event_end(struct control *control)
+{
+    json_write_object_end(&control->writer);
+    int length = json_writer_finish(&control->writer, true);
+    if (length < 0)
+        return -ENOBUFS;
+    if (control->writer_may_lose &&
+        control->events_end + (size_t)length > sizeof(control->events) - CONTROL_EVENTS_RESERVE)
+        return -ENOBUFS;
+    control->events_end += (size_t)length;
+    return 0;
+}
+
+bool control_output_free(const struct control *control)
+{
+    return control->output_end == 0;
+}
+
+void control_output_put(struct control *control, const char *stream, const void *data,
+                        size_t length)
+{
+    struct json_writer writer;
+
+    if ((control->ended && control->out_fd < 0) || !control_output_free(control) ||
+        length > CONTROL_DATA_MAX)
+        return;
+    json_writer_start(&writer, control->output, sizeof(control->output));
+    json_write_object_begin(&writer);
+    json_member_string(&writer, "event", "output");
+    json_member_string(&writer, "stream", stream);
+    json_write_name(&writer, "data");
+    json_write_base64(&writer, data, length);
+    json_write_object_end(&writer);
+    int written = json_writer_finish(&writer, true);
+    control->output_start = 0;
+    control->output_end = written > 0 ? (size_t)written : 0;
+}
+
+bool control_output_forget(struct control *control)
+{
+    bool some = control->writing != CONTROL_OUTPUT && !control_output_free(control);
+
+    if (some)
+        control->output_start = control->output_end = 0;
+    return some;
+}
+
+bool control_wants_write(const struct control *control)
+{
+    return control_write_fd(control) >= 0 && (control->events_end > control->events_start ||
+                                              control->output_end > control->output_start);
+}
+
+/* What to write next: a pointer into the queue that it sets as `writing`, or NULL when both are empty. */
+static const char *next_bytes(struct control *control, size_t *length)
+{
+    if (control->writing == CONTROL_IDLE)
+        control->writing = control->events_end > control->events_start   ? CONTROL_EVENTS
+                           : control->output_end > control->output_start ? CONTROL_OUTPUT
+                                                                         : CONTROL_IDLE;
+    switch (control->writing) {
+    case CONTROL_EVENTS:
+        *length = control->events_end - control->events_start;
+        return control->events + control->events_start;
+    case CONTROL_OUTPUT:
+        *length = control->output_end - control->output_start;
+        return control->output + control->output_start;
+    case CONTROL_IDLE:
+    case CONTROL_QUEUE_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+static void bytes_written(struct control *control, size_t length)
+{
+    size_t *start =
+        control->writing == CONTROL_EVENTS ? &control->events_start : &control->output_start;
+    size_t *end = control->writing == CONTROL_EVENTS ? &control->events_end : &control->output_end;
+
+    *start += length;
+    if (*start == *end) {
+        *start = *end = 0;
+        control->writing = CONTROL_IDLE;
+    }
+}
+
+/* Nobody reads any more: what waits and what comes is thrown away, so that nobody waits for it. */
+static int channel_ended(struct control *control, int error)
+{
+    control->ended = true;
+    control->events_start = control->events_end = 0;
+    control->output_start = control->output_end = 0;
+    control->writing = CONTROL_IDLE;
+    fd_close(&control->fd);
+    fd_close(&control->out_fd);
+    return -error;
+}
+
+int control_flush(struct control *control)
+{
+    const char *bytes;
+    size_t length;
+
+    if (control_write_fd(control) < 0)
+        return control->ended ? -EPIPE : 0;
+    while ((bytes = next_bytes(control, &length)) != NULL) {
+        ssize_t put = control_write(control_write_fd(control), control->out_how, bytes,
+                                    length < CONTROL_WRITE_MAX ? length : CONTROL_WRITE_MAX);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return 0;
+        if (put < 0)
+            return channel_ended(control, errno);
+        bytes_written(control, (size_t)put);
+    }
+    return 0;
+}
+
+/* ---- receiving ---- */
+
+/* Gives the line buffer's pages back after a long line; only while it is empty. */
+static void trim_line_buffer(struct control *control)
+{
+    if (control->in.start != control->in.end || control->in_high <= 2 * CONTROL_READ_MAX)
+        return;
+    secret_wipe(control->in.bytes, control->in_high);
+    madvise(control->in.bytes, CONTROL_LINE_MAX, MADV_DONTNEED);
+    control->in_high = 0;
+}
+
+/* Nothing comes any more, but there is a way out of its own, where somebody may listen. */
+static int input_ended(struct control *control, int error)
+{
+    control->ended = true;
+    fd_close(&control->fd);
+    return -error;
+}
+
+int control_receive(struct control *control)
+{
+    size_t room;
+    ssize_t got;
+
+    if (control->fd < 0)
+        return control->ended ? -EPIPE : 0;
+    trim_line_buffer(control);
+    char *bytes = line_buffer_room(&control->in, &room);
+    if (room == 0) { /* the beginning of a line that is too long: nobody can take it */
+        line_buffer_init(&control->in, control->in.bytes, CONTROL_LINE_MAX);
+        bytes = line_buffer_room(&control->in, &room);
+    }
+    do
+        got = control_read(control->fd, control->in_how, bytes,
+                           room < CONTROL_READ_MAX ? room : CONTROL_READ_MAX);
+    while (got < 0 && errno == EINTR);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return 0;
+    if (got <= 0 && control->out_fd >= 0)
+        return input_ended(control, got == 0 ? EPIPE : errno);
+    if (got <= 0)
+        return channel_ended(control, got == 0 ? EPIPE : errno);
+    line_buffer_filled(&control->in, (size_t)got);
+    if (control->in.end > control->in_high)
+        control->in_high = control->in.end;
+    return 0;
+}
+
+void control_end(struct control *control)
+{
+    (void)channel_ended(control, 0);
+}
+
+int control_next_line(struct control *control, char **line, size_t *length)
+{
+    return line_buffer_take(&control->in, line, length);
+}

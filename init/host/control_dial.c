@@ -1,0 +1,172 @@
+/* How the control channel comes to be: where to dial, how often, and what counts as connected.
+ *
+ * The host may be slower than the guest, and hybrid vsock proxies accept for a host that is not there
+ * and then close; so only bytes from the host end the dialling. The first waits are short, since the
+ * host that is there already is the rule.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/vm_sockets.h>
+
+#include "common/net/endpoint.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
+#include "common/text/number.h"
+#include "init/host/control.h"
+
+#define COMMAND_LINE_MAX 4096
+#define DIAL_WAIT_FIRST_MS 2
+#define DIAL_WAIT_MOST_MS 200
+#define MILLISECOND 1000000
+
+static const char port_key[] = "codev.control=vsock:";
+
+int control_port_find(const char *command_line, uint32_t *port)
+{
+    const size_t key_length = sizeof(port_key) - 1;
+
+    *port = CONTROL_PORT_DEFAULT;
+    for (const char *word = command_line; *word != '\0'; word += strcspn(word, " \t\n")) {
+        word += strspn(word, " \t\n");
+        if (strncmp(word, port_key, key_length) != 0)
+            continue;
+        uint32_t value;
+        const char *end = number_read(word + key_length, 10, &value);
+        if (end == NULL || value == 0 || value == VMADDR_PORT_ANY ||
+            (*end != '\0' && strchr(" \t\n", *end) == NULL))
+            return -EINVAL;
+        *port = value;
+    }
+    return 0;
+}
+
+static int find_port(uint32_t *port, struct failure *why)
+{
+    char text[COMMAND_LINE_MAX];
+    ssize_t length = io_read_file(AT_FDCWD, "/proc/cmdline", 0, text, sizeof(text));
+
+    if (length < 0)
+        return failure_errno(why, (int)-length, "read /proc/cmdline");
+    if (control_port_find(text, port) < 0)
+        return failure_set(why, EINVAL, "kernel command line: %sPORT is malformed", port_key);
+    return 0;
+}
+
+static int milliseconds_left(int64_t deadline)
+{
+    int64_t left = (deadline - io_monotonic_ns()) / MILLISECOND;
+
+    return left < 0 ? 0 : (int)left;
+}
+
+static void pause_ms(int milliseconds)
+{
+    poll(NULL, 0, milliseconds);
+}
+
+/* A connected descriptor, or a negative errno. */
+static int connect_once(const struct endpoint *host, int64_t deadline)
+{
+    CLEANUP_FD int fd = endpoint_dial(host);
+    int error = 0;
+    socklen_t size = sizeof(error);
+
+    if (fd < 0)
+        return fd;
+    struct pollfd wait = {.fd = fd, .events = POLLOUT};
+    if (poll(&wait, 1, milliseconds_left(deadline)) == 0)
+        return -ETIMEDOUT;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+        error = errno;
+    return error != 0 ? -error : fd_steal(&fd);
+}
+
+/* Sends what is queued (hello and the stages so far) and waits for the host's first byte. */
+static int await_host(struct control *control, int64_t deadline)
+{
+    int result = 0;
+
+    while (result == 0 && control->in.end == 0) {
+        struct pollfd wait = {.fd = control->fd, .events = POLLIN};
+        wait.events |= control_wants_write(control) ? POLLOUT : 0;
+        if (poll(&wait, 1, milliseconds_left(deadline)) == 0)
+            return -ETIMEDOUT;
+        result = control_flush(control);
+        if (result == 0)
+            result = control_receive(control);
+    }
+    return result;
+}
+
+/* One attempt, undone when it fails: what was sent must be said again over the next connection. Only one
+ * that is open when time is up stays: the failure can still be told over it. */
+static int try_host(struct control *control, const struct endpoint *host, int64_t deadline)
+{
+    const size_t queued = control->events_end;
+    int fd = connect_once(host, deadline);
+
+    if (fd < 0)
+        return fd;
+    control_attach(control, fd);
+    int result = await_host(control, deadline);
+    if (result < 0 && result != -ETIMEDOUT) {
+        fd_close(&control->fd);
+        control->events_start = 0;
+        control->events_end = queued;
+        control->writing = CONTROL_IDLE;
+    }
+    return result;
+}
+
+int control_dial(struct control *control, int64_t deadline, struct failure *why)
+{
+    struct endpoint host = {.kind = ENDPOINT_VSOCK, .cid = VMADDR_CID_HOST};
+    int wait_ms = DIAL_WAIT_FIRST_MS;
+    int result = find_port(&host.port, why);
+
+    if (result < 0)
+        return result;
+    for (;;) {
+        result = try_host(control, &host, deadline);
+        if (result == 0)
+            return 0;
+        if (control->fd >= 0)
+            return failure_set(why, ETIMEDOUT, "the host at vsock:2:%u says nothing",
+                               (unsigned)host.port);
+        bool hopeless = result == -ENODEV || result == -EAFNOSUPPORT;
+        if (hopeless || milliseconds_left(deadline) <= wait_ms)
+            return failure_errno(why, -result, "no host at vsock:2:%u", (unsigned)host.port);
+        pause_ms(wait_ms);
+        wait_ms = wait_ms * 2 < DIAL_WAIT_MOST_MS ? wait_ms * 2 : DIAL_WAIT_MOST_MS;
+    }
+}
+
+static bool console_closed;
+
+void console_is_stderr(void)
+{
+    console_closed = true;
+}
+
+void console_write(const char *text)
+{
+    static const char *const places[] = {"/dev/console", "/dev/kmsg"};
+    char line[FAILURE_TEXT_MAX + 64];
+    int length = snprintf(line, sizeof(line), "codev-init: %s\n", text);
+
+    if (length >= (int)sizeof(line))
+        length = sizeof(line) - 1;
+    for (unsigned number = 0; !console_closed && number < ARRAY_LENGTH(places); number++) {
+        CLEANUP_FD int fd = open(places[number], O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+        if (fd >= 0 && write(fd, line, (size_t)length) > 0)
+            return;
+    }
+    (void)!write(STDERR_FILENO, line, (size_t)length);
+}

@@ -1,0 +1,22 @@
+/* The events that go to the host (design, section 3), one function each. All return 0, or -ENOBUFS when
+ * the queue had no room. */
+#ifndef INIT_HOST_EVENTS_H
+#define INIT_HOST_EVENTS_H
+
+#include <stdint.h>
+
+#include "init/host/control.h"
+#include "init/proof/self_test.h"
+
+int event_hello(struct control *control);
+int event_stage(struct control *control, const char *stage, int64_t nanoseconds);
+int event_ready(struct control *control, int64_t boot_ns, const struct boot_way_in *way_in,
+                const struct self_test_report *report);
+int event_failed(struct control *control, const char *stage, const char *error);
+int event_warning(struct control *control, const char *text); /* the first to be lost in a flood */
+int event_firewall(struct control *control, const char *state);
+int event_dropped(struct control *control, int64_t lines);
+int event_input_credit(struct control *control, int64_t bytes);
+int event_exit(struct control *control, int wait_status); /* as waitpid(2) gives it */
+
+#endif

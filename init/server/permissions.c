@@ -1,0 +1,111 @@
+/* The decision about prompts, with the project's own codev.json read after the drop.
+ *
+ * The file is the guest's own text on a file system that may not answer. So a child drops to the account, opens,
+ * reads and judges it, and hands back one record of fixed size; PID 1 looks at the record's form only, and for no
+ * longer than 2 s. A child that ends in any other way means prompts, with a warning.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
+#include "init/server/permissions_text.h"
+#include "init/walls/dropped_child.h"
+
+#define PERMISSIONS_TIMEOUT_MS 2000
+#define PERMISSIONS_FILE "codev.json"
+
+/* Follows no link, opens no FIFO that waits and no device (the mounts are nodev), reads no more than the limit. */
+static void read_file(const char *mount, struct permissions *out)
+{
+    static char text[PERMISSIONS_FILE_MAX + 2];
+    struct stat status;
+    CLEANUP_FD int directory = open(mount, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    CLEANUP_FD int file = directory < 0
+                              ? -1
+                              : openat(directory, PERMISSIONS_FILE,
+                                       O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    if (file < 0 && errno == ENOENT && directory >= 0)
+        return;
+    if (file < 0 || fstat(file, &status) < 0) {
+        permissions_refuse(out, "codev.json: %s",
+                           errno == ELOOP ? "is a symbolic link" : strerror(errno));
+        return;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        permissions_refuse(out, "codev.json: is no regular file");
+        return;
+    }
+    ssize_t length = io_read_full(file, text, PERMISSIONS_FILE_MAX + 1);
+    if (length < 0)
+        permissions_refuse(out, "codev.json: %s", strerror((int)-length));
+    else if (length > PERMISSIONS_FILE_MAX)
+        permissions_refuse(out, "codev.json: is larger than %d KiB", PERMISSIONS_FILE_MAX / 1024);
+    else
+        permissions_from_text(text, (size_t)length, out);
+}
+
+struct read_task {
+    const char *mount;
+    struct permissions *record; /* the toggle's answer at first */
+};
+
+static void read_and_report(int out, const struct failure *why, void *argument)
+{
+    struct read_task *task = argument;
+
+    if (why != NULL)
+        permissions_refuse(task->record, "codev.json: %.200s", why->text);
+    else
+        read_file(task->mount, task->record);
+    (void)io_write_full(out, task->record, sizeof(*task->record));
+}
+
+/* A record from a process that read the guest's text: its strings must end. */
+static bool record_is_valid(const struct permissions *record)
+{
+    return memchr(record->permission, '\0', sizeof(record->permission)) != NULL &&
+           memchr(record->warning, '\0', sizeof(record->warning)) != NULL;
+}
+
+static int read_in_child(const char *mount, const struct boot_config *config,
+                         const struct account *account, struct permissions *out,
+                         struct failure *why)
+{
+    static struct permissions record;
+    struct read_task task = {.mount = mount, .record = &record};
+    struct dropped_child child;
+    int64_t deadline = io_monotonic_ns() + PERMISSIONS_TIMEOUT_MS * 1000000LL;
+
+    record = *out;
+    int result = dropped_child_start(&child, config, account, -1, read_and_report, &task, why);
+    if (result < 0)
+        return result;
+    if (dropped_child_receive(&child, &record, sizeof(record), deadline) &&
+        record_is_valid(&record))
+        *out = record;
+    else
+        permissions_refuse(out, "codev.json: could not be read within %d s",
+                           PERMISSIONS_TIMEOUT_MS / 1000);
+    dropped_child_end(&child);
+    return 0;
+}
+
+int permissions_decide(const struct boot_config *config, const struct account *account,
+                       struct permissions *out, struct failure *why)
+{
+    const char *mount = permissions_mount(config);
+    bool toggle = permissions_toggle(config);
+    int result = 0;
+
+    memset(out, 0, sizeof(*out));
+    out->auto_accept = toggle;
+    if (mount != NULL)
+        result = read_in_child(mount, config, account, out, why);
+    out->auto_accept = out->auto_accept && toggle;
+    return result;
+}

@@ -1,0 +1,120 @@
+/* A short-lived child that has dropped exactly as the server will.
+ *
+ * Between fork and exec a child of PID 1 has PID 1's memory. This one never executes anything, so it forgets the
+ * token and the way-in secret before it looks at anything of the guest's. (Nobody can look at it either: changing
+ * the uid has made it non-dumpable.)
+ */
+#include "init/walls/dropped_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
+#include "init/relay/relay_start.h"
+#include "init/system/child_wait.h"
+
+void dropped_child_plan(struct drop_plan *plan, const struct boot_config *config,
+                        const struct account *account, int cgroup_fd, const int *keep_fd)
+{
+    *plan = (struct drop_plan){
+        .account = account,
+        .cgroup_fd = cgroup_fd,
+        .controlling_tty = -1,
+        .keep_fds = keep_fd,
+        .keep_count = 1,
+        .limit_nofile = config->limit_nofile,
+        .no_core = config->place == PLACE_WSL,
+        .user_namespaces = config->user_namespaces,
+        .filter = DROP_FILTER_SERVER,
+    };
+}
+
+/* The child's own copy: nobody else sees the change. */
+static void forget_secrets(const struct boot_config *config)
+{
+    struct boot_config *own = (struct boot_config *)config;
+
+    secret_wipe(own->relay.token, sizeof(own->relay.token));
+    secret_wipe(own->way_in.secret, sizeof(own->way_in.secret));
+    relay_forget();
+}
+
+static int silence_stdio(struct failure *why)
+{
+    CLEANUP_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null < 0)
+        return failure_errno(why, errno, "open /dev/null");
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (dup2(null, fd) < 0)
+            return failure_errno(why, errno, "dup2");
+    }
+    return 0;
+}
+
+static _Noreturn void child_main(const struct boot_config *config, const struct drop_plan *plan,
+                                 dropped_task *task, void *argument)
+{
+    int out = plan->keep_fds[0];
+    struct failure why;
+
+    forget_secrets(config);
+    int result = silence_stdio(&why);
+    if (result == 0)
+        result = drop_to_account(plan, &why);
+    task(out, result < 0 ? &why : NULL, argument);
+    _exit(0);
+}
+
+int dropped_child_start(struct dropped_child *child, const struct boot_config *config,
+                        const struct account *account, int cgroup_fd, dropped_task *task,
+                        void *argument, struct failure *why)
+{
+    struct drop_plan plan;
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return failure_errno(why, errno, "make a pipe");
+    CLEANUP_FD int from = ends[0];
+    CLEANUP_FD int to = ends[1];
+    dropped_child_plan(&plan, config, account, cgroup_fd, &to);
+    pid_t pid = fork();
+    if (pid < 0)
+        return failure_errno(why, errno, "fork");
+    if (pid == 0)
+        child_main(config, &plan, task, argument);
+    *child = (struct dropped_child){.pid = pid, .from_fd = fd_steal(&from)};
+    return 0;
+}
+
+bool dropped_child_receive(struct dropped_child *child, void *record, size_t size,
+                           int64_t deadline_ns)
+{
+    size_t have = 0;
+
+    while (have < size) {
+        struct pollfd ready = {.fd = child->from_fd, .events = POLLIN};
+        int64_t left = deadline_ns - io_monotonic_ns();
+        if (left <= 0)
+            return false;
+        int result = poll(&ready, 1, (int)(left / 1000000) + 1);
+        if (result < 0 && errno == EINTR)
+            continue;
+        if (result <= 0)
+            return false;
+        ssize_t length = read(child->from_fd, (char *)record + have, size - have);
+        if (length <= 0)
+            return false;
+        have += (size_t)length;
+    }
+    return true;
+}
+
+void dropped_child_end(struct dropped_child *child)
+{
+    fd_close(&child->from_fd);
+    child_end(child->pid);
+}

@@ -1,0 +1,313 @@
+/* The process outside: see wsl.h.
+ *
+ * The new namespaces come with the child (clone), so this process stays where it is and nothing has to be found again;
+ * the child is in them from its first instruction. Both hold the control channel's descriptors, but only one uses them:
+ * PID 1, until it is dead without having said why.
+ *
+ * That PID 1 cannot outlive us: it asks for SIGKILL at our death before anything else, and then looks whether we are
+ * still there, by the socket between us, whose other end would be closed.
+ */
+#include "init/wsl/wsl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
+#include "init/host/events.h"
+#include "init/shutdown.h"
+#include "init/supervise.h"
+#include "init/system/child_wait.h"
+#include "init/wsl/wsl_cgroups.h"
+#include "init/wsl/wsl_outside.h"
+#include "init/wsl/wsl_room.h"
+
+#define SAY_LIMIT_MS 2000
+#define NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+#define MILLISECOND 1000000
+
+/* What both processes see. */
+struct shared {
+    volatile uint32_t stage; /* the last one that PID 1 finished, +1 */
+    volatile uint32_t ended;
+    char group[BOOT_ID_MAX + 1];
+};
+
+static struct shared *shared;
+static struct wsl_outside outside = {.link = -1};
+
+void wsl_note_stage(enum stage_id stage)
+{
+    if (shared != NULL)
+        shared->stage = (uint32_t)stage + 1;
+}
+
+void wsl_note_group(const char *id)
+{
+    snprintf(shared->group, sizeof(shared->group), "%s", id);
+}
+
+void wsl_note_end(void)
+{
+    if (shared != NULL)
+        shared->ended = 1;
+}
+
+/* ---- the start ---- */
+
+/* Which kind the kernel lacks, when it could not make them. */
+static const char *missing_namespace(void)
+{
+    static const char *const kinds[][2] = {
+        {"/proc/self/ns/net", "network namespaces (CONFIG_NET_NS)"},
+        {"/proc/self/ns/pid", "PID namespaces (CONFIG_PID_NS)"},
+        {"/proc/self/ns/ipc", "IPC namespaces (CONFIG_IPC_NS)"},
+        {"/proc/self/ns/uts", "UTS namespaces (CONFIG_UTS_NS)"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
+        if (access(kinds[i][0], F_OK) < 0)
+            return kinds[i][1];
+    return NULL;
+}
+
+static int namespace_failure(int error, struct failure *why)
+{
+    const char *missing = missing_namespace();
+
+    if (missing != NULL)
+        return failure_set(why, error, "this kernel has no %s", missing);
+    if (error == EPERM)
+        return failure_set(why, EPERM, "CAP_SYS_ADMIN is missing: new namespaces are refused");
+    return failure_errno(why, error, "new namespaces for the sandbox");
+}
+
+static int share_memory(struct failure *why)
+{
+    void *memory =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED)
+        return failure_errno(why, errno, "shared memory");
+    shared = memory;
+    return 0;
+}
+
+static int check_rights(struct failure *why)
+{
+    if (geteuid() != 0)
+        return failure_set(why, EPERM, "it must be started as root (wsl -u root --exec)");
+    return 0;
+}
+
+static _Noreturn void become_inside(struct sandbox *sandbox, int link, int other_end,
+                                    const struct wsl_room *room, void (*inside)(void))
+{
+    struct pollfd gone = {.fd = link};
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(other_end);
+    close(room->out_fd);
+    close(sandbox->signal_fd);
+    if (poll(&gone, 1, 0) != 0) /* POLLHUP: it died before the line above was in force */
+        _exit(1);
+    sandbox->outside_fd = link;
+    sandbox->relay.side = RELAY_SIDE_INSIDE;
+    sandbox->relay.room_fd = room->in_fd;
+    sandbox->relay.room_namespace_fd = room->namespace_fd;
+    inside();
+    _exit(1);
+}
+
+/* Starts PID 1. Its id as seen from here, or a negative errno. */
+static pid_t start_inside(struct sandbox *sandbox, void (*inside)(void), struct failure *why)
+{
+    struct account owner;
+    struct wsl_room room = {.namespace_fd = -1, .out_fd = -1, .in_fd = -1};
+    int link[2];
+    int result = account_find(RELAY_ACCOUNT, &owner, why);
+
+    if (result == 0)
+        result = wsl_room_make(&room, &owner, why);
+    if (result < 0)
+        return result;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link) < 0)
+        return failure_errno(why, errno, "make a pair of sockets");
+    pid_t child = (pid_t)syscall(SYS_clone, NAMESPACES | SIGCHLD, 0, 0, 0, 0);
+    if (child < 0)
+        return namespace_failure(errno, why);
+    if (child == 0)
+        become_inside(sandbox, link[1], link[0], &room, inside);
+    close(link[1]);
+    close(room.in_fd);
+    outside = (struct wsl_outside){.link = link[0],
+                                   .relay = {.config_fd = -1,
+                                             .binary_fd = -1,
+                                             .side = RELAY_SIDE_OUTSIDE,
+                                             .room_fd = room.out_fd,
+                                             .room_namespace_fd = room.namespace_fd}};
+    return child;
+}
+
+/* ---- waiting ---- */
+
+/* True when PID 1 has ended, with its status. */
+static bool reap(pid_t inside, int *status)
+{
+    int one;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &one, WNOHANG)) > 0) {
+        if (pid == inside) {
+            *status = one;
+            return true;
+        }
+        if (pid == outside.relay.pid)
+            wsl_outside_agent_ended(&outside, one);
+    }
+    return false;
+}
+
+static void pass_signals_on(int signal_fd, pid_t inside)
+{
+    struct signalfd_siginfo info;
+
+    while (read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        if (info.ssi_signo != SIGCHLD)
+            kill(inside, (int)info.ssi_signo);
+}
+
+static int time_to_restart(void)
+{
+    int64_t left;
+
+    if (outside.restart_at == 0)
+        return -1;
+    left = outside.restart_at - io_monotonic_ns();
+    return left <= 0 ? 0 : (int)(left / MILLISECOND) + 1;
+}
+
+/* PID 1's end; its status as waitpid(2) gives it. */
+static int await_inside(int signal_fd, pid_t inside)
+{
+    struct pollfd polls[] = {{.fd = signal_fd, .events = POLLIN},
+                             {.fd = outside.link, .events = POLLIN}};
+    int status;
+
+    for (;;) {
+        wsl_outside_restart(&outside);
+        if (poll(polls, ARRAY_LENGTH(polls), time_to_restart()) < 0)
+            continue;
+        pass_signals_on(signal_fd, inside);
+        if (reap(inside, &status))
+            return status;
+        if (polls[1].revents != 0 && wsl_outside_serve(&outside) < 0)
+            polls[1].fd = -1; /* it is about to end */
+    }
+}
+
+/* ---- the end ---- */
+
+/* Sends what is queued, if somebody takes it. */
+static void say_all(struct control *control)
+{
+    const int64_t deadline = io_monotonic_ns() + (int64_t)SAY_LIMIT_MS * MILLISECOND;
+
+    while (control_flush(control) == 0 && control_wants_write(control)) {
+        struct pollfd entry = {.fd = control_write_fd(control), .events = POLLOUT};
+        int64_t left = (deadline - io_monotonic_ns()) / MILLISECOND;
+        if (left <= 0 || poll(&entry, 1, (int)left) == 0)
+            return;
+    }
+}
+
+/* PID 1 is dead and has not said why. It may have left half a line: an empty one ends it. */
+static void report_death(struct control *control, int status)
+{
+    struct failure why;
+    uint32_t stage = shared->stage < STAGE_COUNT ? shared->stage : STAGE_SERVER;
+
+    stage = stage == STAGE_CLOCK ? STAGE_HOSTNAME : stage; /* there is none here */
+
+    failure_set(&why, 0, "the sandbox's PID 1 ended (%s %d), and everything with it",
+                WIFSIGNALED(status) ? "signal" : "exit status",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    (void)control_write(control_write_fd(control), control->out_how, "\n", 1);
+    (void)event_failed(control, stage_names[stage], why.text);
+    say_all(control);
+}
+
+static int end(struct sandbox *sandbox, int status)
+{
+    bool said = WIFEXITED(status) && WEXITSTATUS(status) <= 1;
+
+    if (!said && !shared->ended)
+        report_death(&sandbox->control, status);
+    if (outside.relay.pid > 0)
+        child_end(outside.relay.pid);
+    shared->group[BOOT_ID_MAX] = '\0';
+    wsl_cgroups_remove(sandbox->own_cgroup_fd, shared->group);
+    return said ? WEXITSTATUS(status) : 1;
+}
+
+/* There is no PID 1 that could tell it. */
+static int refuse(struct control *control, const struct failure *why)
+{
+    (void)event_hello(control);
+    (void)event_failed(control, stage_names[STAGE_BASE], why->text);
+    say_all(control);
+    return 1;
+}
+
+/* Nothing but the standard descriptors is ours, and the two that are the channel are kept elsewhere. */
+static int prepare(struct sandbox *sandbox, struct failure *why)
+{
+    syscall(SYS_close_range, 3, ~0u, 0);
+    console_is_stderr();
+    int result = control_attach_stdio(&sandbox->control, why);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (result < 0)
+        return result;
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+        return failure_errno(why, errno, "open /dev/null");
+    if (chdir("/") < 0)
+        return failure_errno(why, errno, "enter /");
+    umask(022); /* not that of whoever started us */
+    (void)io_write_file(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0, "-1000");
+    result = supervise_open_signals(sandbox, why);
+    return result < 0 ? result : share_memory(why);
+}
+
+int wsl_run(struct sandbox *sandbox, void (*inside)(void))
+{
+    struct failure why;
+    int result = prepare(sandbox, &why);
+    pid_t child = result;
+
+    if (result == 0)
+        result = check_rights(&why);
+    if (result == 0) {
+        sandbox->own_cgroup_fd = wsl_cgroups_find();
+        child = start_inside(sandbox, inside, &why);
+    }
+    if (result < 0 || child < 0)
+        result = refuse(&sandbox->control, &why);
+    else
+        result = end(sandbox, await_inside(sandbox->signal_fd, child));
+    control_restore_terminal();
+    return result;
+}

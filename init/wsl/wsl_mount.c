@@ -1,0 +1,198 @@
+/* A Windows drive is mounted by Microsoft's helper, /sbin/mount.drvfs (a link to WSL's /init), as `mount -t drvfs` does:
+ * in the distribution's namespaces, where it finds its sockets, with the environment that WSL gave us. But nothing of it
+ * shows in the distribution: the work is done by a child in a copy of the mount namespace, on a tmpfs of its own. It
+ * shares our descriptors (CLONE_FILES), takes a detached copy of the mount, leaves that at a number that was reserved for
+ * it, and ends; the copy of the namespace ends with it. A bind is the same without the helper.
+ */
+#include "init/wsl/wsl_mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
+#include "common/text/escape.h"
+#include "init/system/child_wait.h"
+#include "init/system/mount_api.h"
+#include "init/system/mount_target.h"
+
+#define HELPER "/sbin/mount.drvfs"
+#define PLACE "/tmp" /* every distribution has it; in the copy it holds our tmpfs */
+#define TARGET "/tmp/codev"
+#define WORK_LIMIT_MS 30000
+#define HELPER_LIMIT_MS 25000
+#define SAID_MAX 200
+
+extern char **environ;
+
+static unsigned attributes(const struct wsl_message *message)
+{
+    return MOUNT_FLAG_NOSUID | MOUNT_FLAG_NODEV | (message->readonly ? MOUNT_FLAG_READONLY : 0);
+}
+
+static int enter_copy(struct failure *why)
+{
+    if (unshare(CLONE_NEWNS) < 0)
+        return failure_errno(why, errno, "new mount namespace");
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return failure_errno(why, errno, "make the mounts private");
+    return 0;
+}
+
+/* As `mount` gives them. Metadata: chmod works; the ids: files belong to the account, and new ones to the user. */
+static _Noreturn void become_helper(const struct wsl_message *message, int said)
+{
+    char options[96];
+    char *arguments[] = {(char *)"mount.drvfs",
+                         (char *)message->source,
+                         (char *)TARGET,
+                         (char *)"-o",
+                         options,
+                         NULL};
+
+    snprintf(options, sizeof(options), "%smetadata,uid=%u,gid=%u,umask=022",
+             message->readonly ? "ro," : "", message->uid, message->gid);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing of ours outlives us */
+    signal(SIGPIPE, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0 && dup2(null, 0) >= 0 && dup2(said, 1) >= 0 && dup2(said, 2) >= 0)
+        execve(HELPER, arguments, environ);
+    _exit(127);
+}
+
+/* What the helper said last, on one line. */
+static void read_said(int fd, char out[SAID_MAX])
+{
+    char text[SAID_MAX / 2];
+    ssize_t length = read(fd, text, sizeof(text));
+
+    while (length > 0 && text[length - 1] == '\n')
+        length--;
+    escape_text(out, SAID_MAX, text, length < 0 ? 0 : (size_t)length, 0);
+}
+
+static int run_helper(const struct wsl_message *message, struct failure *why)
+{
+    char said[SAID_MAX];
+    int ends[2], status = -1;
+
+    if (access(HELPER, X_OK) < 0)
+        return failure_errno(why, errno, "%s, which mounts Windows drives", HELPER);
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return failure_errno(why, errno, "make a pipe");
+    CLEANUP_FD int from = ends[0];
+    CLEANUP_FD int to = ends[1];
+    pid_t child = fork();
+    if (child < 0)
+        return failure_errno(why, errno, "fork");
+    if (child == 0)
+        become_helper(message, to);
+    CLEANUP_FD int process = (int)syscall(SYS_pidfd_open, child, 0);
+    struct pollfd ended = {.fd = process, .events = POLLIN};
+    if (poll(&ended, 1, HELPER_LIMIT_MS) <= 0) {
+        child_end(child);
+        return failure_set(why, ETIMEDOUT, "%s did not end in time", HELPER);
+    }
+    waitpid(child, &status, 0);
+    read_said(from, said);
+    if (status != 0)
+        return failure_set(why, EIO, "%s failed (%s %d)%s%s", HELPER,
+                           WIFSIGNALED(status) ? "signal" : "exit status",
+                           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+                           said[0] != '\0' ? ": " : "", said);
+    return 0;
+}
+
+static int open_drive(const struct wsl_message *message, struct failure *why)
+{
+    struct stat before, after;
+
+    if (mount("tmpfs", PLACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=64k") < 0 ||
+        mkdir(TARGET, 0700) < 0 || stat(PLACE, &before) < 0)
+        return failure_errno(why, errno, "a place for the drive");
+    int result = run_helper(message, why);
+    if (result < 0)
+        return result;
+    int drive = open(TARGET, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (drive < 0 || fstat(drive, &after) < 0)
+        return failure_errno(why, errno, "open the drive");
+    if (after.st_dev == before.st_dev) {
+        close(drive);
+        return failure_set(why, EIO, "%s mounted nothing", HELPER);
+    }
+    return drive;
+}
+
+/* Through no link: what the distribution's files say must not lead elsewhere. */
+static int open_folder(const struct wsl_message *message, struct failure *why)
+{
+    struct open_how how = {
+        .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+        .resolve = RESOLVE_NO_SYMLINKS,
+    };
+    if (!mount_path_is_normal(message->source))
+        return failure_set(why, EINVAL, "the source is no absolute, normal path");
+    int folder = (int)syscall(SYS_openat2, AT_FDCWD, message->source, &how, sizeof(how));
+    return folder < 0 ? failure_errno(why, errno, "open the source") : folder;
+}
+
+static int make(const struct wsl_message *message, int into, struct failure *why)
+{
+    int result = enter_copy(why);
+    if (result < 0)
+        return result;
+    CLEANUP_FD int folder = message->drvfs ? open_drive(message, why) : open_folder(message, why);
+    if (folder < 0)
+        return folder;
+    CLEANUP_FD int tree = mount_copy_tree(folder, attributes(message));
+    if (tree < 0)
+        return failure_errno(why, -tree, "take the mount");
+    return dup3(tree, into, O_CLOEXEC) < 0 ? failure_errno(why, errno, "keep the mount") : 0;
+}
+
+int wsl_mount_make(const struct wsl_message *message, struct failure *why)
+{
+    CLEANUP_FD int into = open("/", O_PATH | O_CLOEXEC); /* the child replaces what is there */
+    int report[2];
+
+    if (into < 0 || pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0)
+        return failure_errno(why, errno, "make a pipe");
+    CLEANUP_FD int reading = report[0];
+    CLEANUP_FD int writing = report[1];
+    pid_t child = (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+    if (child < 0)
+        return failure_errno(why, errno, "fork");
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        int result = make(message, into, why);
+        if (result < 0)
+            (void)io_write_full(writing, why, sizeof(*why));
+        else
+            (void)io_write_full(writing, "", 1);
+        _exit(0);
+    }
+    if (!child_wait(child, WORK_LIMIT_MS)) {
+        child_end(child);
+        return failure_set(why, ETIMEDOUT, "it takes longer than %d s", WORK_LIMIT_MS / 1000);
+    }
+    struct failure said = {.text = ""};
+    ssize_t got = read(reading, &said, sizeof(said));
+    if (got == 1)
+        return fd_steal(&into);
+    return failure_set(why, EIO, "%s", got > 1 ? said.text : "the mounting process died");
+}

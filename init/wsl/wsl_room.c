@@ -1,0 +1,126 @@
+/* The room is made by a short-lived child that shares our descriptors (CLONE_FILES) and nothing else: it enters a new
+ * mount namespace, makes the tmpfs its root, binds both sockets there and puts the three descriptors in numbers that
+ * were reserved for them. When it ends, only those keep the namespace alive.
+ */
+#include "init/wsl/wsl_room.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/net/endpoint.h"
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
+#include "init/system/empty_root.h"
+#include "init/system/mount_api.h"
+
+#define ROOM_BACKLOG 1024
+#define ROOM_FLAGS (MOUNT_FLAG_NOSUID | MOUNT_FLAG_NODEV | MOUNT_FLAG_NOEXEC)
+
+static int make_tmpfs(const struct account *owner)
+{
+    char uid[16], gid[16];
+    CLEANUP_FD int context = mount_context_open("tmpfs");
+    int result = context;
+
+    snprintf(uid, sizeof(uid), "%u", owner->uid);
+    snprintf(gid, sizeof(gid), "%u", owner->gid);
+    if (result >= 0)
+        result = mount_context_string(context, "mode", "0700");
+    if (result >= 0)
+        result = mount_context_string(context, "uid", uid);
+    if (result >= 0)
+        result = mount_context_string(context, "gid", gid);
+    if (result >= 0)
+        result = mount_context_string(context, "nr_inodes", "3");
+    return result < 0 ? result : mount_context_create(context, ROOM_FLAGS);
+}
+
+/* Listens at the path, and leaves the descriptor at the number `into`. */
+static int make_listener(const char *path, const struct account *owner, int into,
+                         struct failure *why)
+{
+    struct endpoint endpoint = {.kind = ENDPOINT_UNIX};
+
+    snprintf(endpoint.path, sizeof(endpoint.path), "%s", path);
+    CLEANUP_FD int fd = endpoint_listen(&endpoint, ROOM_BACKLOG, why);
+    if (fd < 0)
+        return fd;
+    if (chown(path, owner->uid, owner->gid) < 0 || dup3(fd, into, O_CLOEXEC) < 0)
+        return failure_errno(why, errno, "the socket %s", path);
+    return 0;
+}
+
+static int furnish(const struct wsl_room *room, const struct account *owner, struct failure *why)
+{
+    if (unshare(CLONE_NEWNS) < 0)
+        return failure_errno(why, errno, "new mount namespace");
+    CLEANUP_FD int own = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (own < 0 || dup3(own, room->namespace_fd, O_CLOEXEC) < 0)
+        return failure_errno(why, errno, "open /proc/self/ns/mnt");
+    CLEANUP_FD int root = make_tmpfs(owner);
+    if (root < 0)
+        return failure_errno(why, -root, "make a tmpfs");
+    int result = empty_root_pivot(root, why);
+    if (result == 0)
+        result = make_listener(ROOM_OUT, owner, room->out_fd, why);
+    if (result == 0)
+        result = make_listener(ROOM_IN, owner, room->in_fd, why);
+    if (result == 0 &&
+        mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              NULL) < 0)
+        return failure_errno(why, errno, "make it read-only");
+    return result;
+}
+
+static int run_child(const struct wsl_room *room, const struct account *owner, struct failure *why)
+{
+    int report[2], status = 0;
+
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return failure_errno(why, errno, "make a pipe");
+    CLEANUP_FD int reading = report[0];
+    CLEANUP_FD int writing = report[1];
+    /* no memory is shared: it goes on with a copy, as after fork(2) */
+    pid_t child = (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+    if (child < 0)
+        return failure_errno(why, errno, "fork");
+    if (child == 0) {
+        int result = furnish(room, owner, why);
+        if (result < 0)
+            (void)io_write_full(writing, why, sizeof(*why));
+        _exit(result < 0);
+    }
+    if (waitpid(child, &status, 0) == child && status == 0)
+        return 0;
+    fd_close(&writing);
+    why->text[0] = '\0';
+    (void)io_read_full(reading, why, sizeof(*why));
+    return -EPERM;
+}
+
+int wsl_room_make(struct wsl_room *room, const struct account *owner, struct failure *why)
+{
+    /* reserved numbers: the child replaces what is there */
+    CLEANUP_FD int first = open("/", O_PATH | O_CLOEXEC);
+    CLEANUP_FD int second = open("/", O_PATH | O_CLOEXEC);
+    CLEANUP_FD int third = open("/", O_PATH | O_CLOEXEC);
+
+    if (first < 0 || second < 0 || third < 0)
+        return failure_errno(why, errno, "open /");
+    *room = (struct wsl_room){.namespace_fd = first, .out_fd = second, .in_fd = third};
+    int result = run_child(room, owner, why);
+    if (result < 0)
+        return failure_prefix(why, result, "the folder of the agents' sockets");
+    (void)fd_steal(&first);
+    (void)fd_steal(&second);
+    (void)fd_steal(&third);
+    return 0;
+}

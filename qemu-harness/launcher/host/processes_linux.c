@@ -1,0 +1,215 @@
+/* See processes.h. Linux: PR_SET_PDEATHSIG, close_range(2).
+ *
+ * The child tells of a failure before exec through a close-on-exec pipe: a whole struct failure, or
+ * nothing at all once exec has closed it. */
+#include "qemu-harness/launcher/host/processes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/os/cleanup.h"
+#include "common/os/io.h"
+
+const char *const process_role_names[PROCESS_ROLE_COUNT] = {
+    [PROCESS_QEMU] = "qemu",
+    [PROCESS_BROKER] = "broker",
+    [PROCESS_VSOCK_DEVICE] = "vsock device",
+    [PROCESS_FILE_SERVER] = "file server",
+    [PROCESS_WSL] = "wsl",
+    [PROCESS_FORWARD] = "forward",
+};
+
+static void child_reset_signals(void)
+{
+    sigset_t none;
+    for (int signal_number = 1; signal_number < NSIG; signal_number++)
+        signal(signal_number, SIG_DFL); /* SIGKILL, SIGSTOP and libc's own refuse: right so */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int child_set_stdio(const struct spawn *spawn)
+{
+    int wanted[3] = {spawn->stdin_fd, spawn->stdout_fd, spawn->stderr_fd};
+    for (int i = 0; i < 3; i++) {
+        int fd = wanted[i] >= 0 ? wanted[i] : open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (fd < 0 || dup2(fd, i) < 0)
+            return -errno;
+        if (fd == i) /* dup2 to itself keeps close-on-exec */
+            fcntl(i, F_SETFD, 0);
+    }
+    return 0;
+}
+
+static int child_prepare(const struct spawn *spawn, pid_t parent, struct failure *why)
+{
+    if (setsid() < 0)
+        return failure_errno(why, errno, "setsid");
+    if (prctl(PR_SET_PDEATHSIG, spawn->death_signal) || getppid() != parent)
+        return failure_set(why, ESRCH, "codev-sandbox ended meanwhile");
+    child_reset_signals();
+    int result = child_set_stdio(spawn);
+    if (result)
+        return failure_errno(why, -result, "standard input and output");
+    for (unsigned i = 0; i < spawn->keep_count; i++)
+        if (fcntl(spawn->keep[i], F_SETFD, 0))
+            return failure_errno(why, errno, "descriptor %d", spawn->keep[i]);
+    if (!spawn->prepare)
+        return 0;
+    result = spawn->prepare(spawn->context, why);
+    /* changing ids clears it (kernel/cred.c, commit_creds), so it is set again */
+    if (!result && (prctl(PR_SET_PDEATHSIG, spawn->death_signal) || getppid() != parent))
+        return failure_set(why, ESRCH, "codev-sandbox ended meanwhile");
+    return result;
+}
+
+/* What faces a guest's bytes gets none of the user's secrets to lose: of the environment only where programs and
+ * temporary files lie, the language, and what is our own. The broker, which is trusted, needs the user's settings of
+ * proxies, trust and desktop. */
+static void child_limit_environment(enum process_role role)
+{
+    static const char *const kept[] = {"PATH=", "HOME=", "TMPDIR=", "LANG=", "LC_", "CODEV_"};
+    char **place = environ;
+    if (role == PROCESS_BROKER)
+        return;
+    for (char **variable = environ; *variable; variable++)
+        for (size_t i = 0; i < ARRAY_LENGTH(kept); i++)
+            if (strncmp(*variable, kept[i], strlen(kept[i])) == 0) {
+                *place++ = *variable;
+                break;
+            }
+    *place = NULL;
+}
+
+static void child_run(enum process_role role, const struct spawn *spawn, pid_t parent, int report)
+{
+    struct failure why;
+    if (child_prepare(spawn, parent, &why) == 0) {
+        child_limit_environment(role);
+        if (spawn->preload)
+            setenv("LD_PRELOAD", spawn->preload, 1);
+        execvp(spawn->argv[0], (char *const *)spawn->argv);
+        failure_errno(&why, errno, "%s", spawn->argv[0]);
+    }
+    if (io_write_full(report, &why, sizeof(why)))
+        abort();
+    _exit(127);
+}
+
+int process_spawn(struct process_table *table, enum process_role role, const struct spawn *spawn,
+                  struct failure *why)
+{
+    int report[2];
+    if (table->count == PROCESSES_MAX)
+        return failure_set(why, EAGAIN, "more than %d processes", PROCESSES_MAX);
+    if (pipe2(report, O_CLOEXEC))
+        return failure_errno(why, errno, "pipe");
+    CLEANUP_FD int reader = report[0];
+    CLEANUP_FD int writer = report[1];
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid < 0)
+        return failure_errno(why, errno, "fork");
+    if (pid == 0)
+        child_run(role, spawn, parent, writer);
+    fd_close(&writer);
+    struct failure from_child;
+    if (io_read_full(reader, &from_child, sizeof(from_child)) == (ssize_t)sizeof(from_child)) {
+        waitpid(pid, NULL, 0);
+        from_child.text[sizeof(from_child.text) - 1] = '\0';
+        return failure_set(why, ECHILD, "%s: %s", process_role_names[role], from_child.text);
+    }
+    table->entries[table->count] = (struct process){.pid = pid, .role = role};
+    return (int)table->count++;
+}
+
+/* Collects one process when it has ended (`flags` WNOHANG: without waiting). What it left in its group
+ * is killed while it is still a zombie: its number cannot be another's yet. */
+static bool process_collect(struct process *process, int flags)
+{
+    siginfo_t info = {0};
+    if (process->ended)
+        return false;
+    int result = waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOWAIT | flags);
+    if (result && errno == ECHILD)
+        return process->ended = true;
+    if (result || info.si_pid != process->pid)
+        return false;
+    kill(-process->pid, SIGKILL);
+    waitpid(process->pid, &process->status, 0);
+    return process->ended = true;
+}
+
+bool process_reap(struct process_table *table)
+{
+    bool any = false;
+    for (unsigned i = 0; i < table->count; i++)
+        any |= process_collect(&table->entries[i], WNOHANG);
+    return any;
+}
+
+struct process *process_find(struct process_table *table, enum process_role role)
+{
+    for (unsigned i = 0; i < table->count; i++)
+        if (table->entries[i].role == role)
+            return &table->entries[i];
+    return NULL;
+}
+
+void process_describe(const struct process *process, char *out, size_t size)
+{
+    if (!process->ended)
+        snprintf(out, size, "running");
+    else if (WIFSIGNALED(process->status))
+        snprintf(out, size, "signal %d (%s)", WTERMSIG(process->status),
+                 strsignal(WTERMSIG(process->status)));
+    else
+        snprintf(out, size, "exit status %d", WEXITSTATUS(process->status));
+}
+
+static unsigned process_signal_all(struct process_table *table, int signal_number)
+{
+    unsigned alive = 0;
+    for (unsigned i = 0; i < table->count; i++) {
+        if (table->entries[i].ended)
+            continue;
+        alive++;
+        kill(-table->entries[i].pid, signal_number);
+    }
+    return alive;
+}
+
+void process_stop_all(struct process_table *table, int64_t grace_ms)
+{
+    int64_t deadline = io_monotonic_ns() + grace_ms * 1000000;
+    process_reap(table);
+    unsigned alive = grace_ms > 0 ? process_signal_all(table, SIGTERM) : 1;
+    while (alive > 0 && io_monotonic_ns() < deadline) {
+        poll(NULL, 0, 5);
+        process_reap(table);
+        alive = process_signal_all(table, 0);
+    }
+    process_signal_all(table, SIGKILL);
+    for (unsigned i = 0; i < table->count; i++)
+        while (!table->entries[i].ended)
+            process_collect(&table->entries[i], 0);
+}
+
+void process_close_inherited(void)
+{
+    if (syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC) == 0)
+        return;
+    long limit = sysconf(_SC_OPEN_MAX); /* before Linux 5.11 */
+    for (int fd = 3; fd < (limit > 0 && limit < 65536 ? limit : 65536); fd++)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+}

@@ -1,0 +1,51 @@
+/* See programs.h. /proc/self/exe says where we are. */
+#include "qemu-harness/launcher/host/programs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int program_beside(char out[PATH_MAX], const char *relative)
+{
+    char own[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+    if (length < 0)
+        return -errno;
+    own[length] = '\0';
+    char *slash = strrchr(own, '/');
+    if (!slash)
+        return -ENOENT;
+    slash[1] = '\0';
+    return snprintf(out, PATH_MAX, "%s%s", own, relative) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* The first executable of that name in PATH. */
+static int find_in_path(char out[PATH_MAX], const char *name)
+{
+    const char *path = getenv("PATH");
+    for (const char *at = path ? path : "/usr/bin:/bin"; *at;) {
+        size_t length = strcspn(at, ":");
+        int written = snprintf(out, PATH_MAX, "%.*s/%s", (int)length, at, name);
+        if (length > 0 && written < PATH_MAX && access(out, X_OK) == 0)
+            return 0;
+        at += length + (at[length] == ':');
+    }
+    return -ENOENT;
+}
+
+int program_find(char out[PATH_MAX], const char *chosen, const char *beside, const char *name,
+                 struct failure *why)
+{
+    if (chosen) {
+        if (snprintf(out, PATH_MAX, "%s", chosen) >= PATH_MAX)
+            return failure_errno(why, ENAMETOOLONG, "%s", chosen);
+        return access(out, X_OK) == 0 ? 0 : failure_errno(why, errno, "%s", chosen);
+    }
+    if (beside && program_beside(out, beside) == 0 && access(out, X_OK) == 0)
+        return 0;
+    if (find_in_path(out, name) == 0)
+        return 0;
+    return failure_set(why, ENOENT, "%s is neither installed nor beside this program", name);
+}

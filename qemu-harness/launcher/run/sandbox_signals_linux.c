@@ -1,0 +1,83 @@
+/* Signals by signalfd(2), and a timer that tells when the clock was set or the machine slept. */
+#include "qemu-harness/launcher/run/sandbox.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+static const int watched_signals[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
+
+int sandbox_watch_signals(struct sandbox *sandbox, struct failure *why)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(watched_signals) / sizeof(watched_signals[0]); i++)
+        sigaddset(&set, watched_signals[i]);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* ignored by whoever started us, children could not be waited for */
+    if (sigprocmask(SIG_BLOCK, &set, NULL))
+        return failure_errno(why, errno, "sigprocmask");
+    sandbox->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return sandbox->signals < 0 ? failure_errno(why, errno, "signalfd") : 0;
+}
+
+/* A first signal asks for an orderly end, a second one ends at once. */
+static void handle_end(struct sandbox *sandbox, int signal_number)
+{
+    int status = 128 + signal_number;
+    sandbox->terminated = true;
+    if (sandbox->first_signal == 0 && sandbox->phase < PHASE_OVER) {
+        sandbox->first_signal = signal_number;
+        sandbox_request_stop(sandbox, status);
+        return;
+    }
+    if (sandbox->phase != PHASE_OVER)
+        sandbox->exit_status = status;
+    sandbox->phase = PHASE_DONE;
+}
+
+void sandbox_handle_signals(struct sandbox *sandbox)
+{
+    struct signalfd_siginfo info;
+    unsigned rows, columns;
+    while (read(sandbox->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        switch (info.ssi_signo) {
+        case SIGCHLD:
+            process_reap(&sandbox->processes);
+            break;
+        case SIGWINCH:
+            if (sandbox->config_sent && sandbox->terminal.present && terminal_size(&rows, &columns))
+                control_send_resize(&sandbox->control, rows, columns);
+            break;
+        default:
+            handle_end(sandbox, (int)info.ssi_signo);
+            break;
+        }
+    }
+}
+
+static int arm_clock_watch(int fd)
+{
+    /* far away: it only ever fires by ECANCELED */
+    struct itimerspec never = {.it_value = {.tv_sec = INT32_MAX}};
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
+}
+
+int sandbox_watch_clock(struct sandbox *sandbox, struct failure *why)
+{
+    sandbox->clock_watch = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (sandbox->clock_watch < 0 || arm_clock_watch(sandbox->clock_watch))
+        return failure_errno(why, errno, "timerfd");
+    return 0;
+}
+
+bool sandbox_clock_jumped(struct sandbox *sandbox)
+{
+    uint64_t ticks;
+    bool jumped = read(sandbox->clock_watch, &ticks, sizeof(ticks)) < 0 && errno == ECANCELED;
+    arm_clock_watch(sandbox->clock_watch);
+    return jumped;
+}

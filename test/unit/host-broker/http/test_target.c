@@ -1,0 +1,211 @@
+/* Targets: forms, names, the path check, and the join with an upstream's prefix. */
+#include "test/harness/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "host-broker/http/target.h"
+#include "test/harness/guard.h"
+
+static int parse(struct target *out, const char *method, const char *text, size_t length,
+                 enum target_fault *fault, char **guarded)
+{
+    *guarded = guard_copy(text, length);
+    return target_parse(out, slice_of(method), (struct slice){*guarded, length}, fault);
+}
+
+static void targets_are_taken_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *name, *rest, *query; /* query NULL: none */
+    } cases[] = {
+        {"/", "", "", NULL},
+        {"/?", "", "", ""},
+        {"/gateway", "gateway", "", NULL},
+        {"/gateway?a=b", "gateway", "", "a=b"},
+        {"/gateway/v1/messages?beta=true", "gateway", "/v1/messages", "beta=true"},
+        {"/npm/", "npm", "/", NULL},
+        {"/npm//a//", "npm", "//a//", NULL},
+        {"//npm/a", "", "/npm/a", NULL},
+        {"/npm/@scope%2fname", "npm", "/@scope%2fname", NULL},
+        {"/npm/@scope%2Fname?", "npm", "/@scope%2Fname", ""},
+        {"/npm/a?x=/../&y=\"{|}\\%zz%0a?", "npm", "/a", "x=/../&y=\"{|}\\%zz%0a?"},
+        {"/npm/...", "npm", "/...", NULL},
+        {"/npm/.npmrc/a..b/..c/d../.e.", "npm", "/.npmrc/a..b/..c/d../.e.", NULL},
+        {"/npm/%e4%B8%ad;v=1", "npm", "/%e4%B8%ad;v=1", NULL},
+        {"/npm/%252e%252e/a\\b", "npm", "/%252e%252e/a\\b", NULL},
+        {"/npm/a;../b;..;c", "npm", "/a;../b;..;c", NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct target target;
+        enum target_fault fault = TARGET_FAULT_NONE;
+        char *guarded;
+        size_t length = strlen(cases[i].text);
+        if (parse(&target, "GET", cases[i].text, length, &fault, &guarded) != 0)
+            fail_msg("%s: %s", cases[i].text, target_fault_kinds[fault].reason);
+        assert_true(slice_equal(target.name, slice_of(cases[i].name)));
+        assert_true(slice_equal(target.rest, slice_of(cases[i].rest)));
+        assert_int_equal(target.has_query, cases[i].query != NULL);
+        if (cases[i].query)
+            assert_true(slice_equal(target.query, slice_of(cases[i].query)));
+        guard_free(guarded, length);
+    }
+}
+
+static const struct {
+    const char *method, *text;
+    enum target_fault fault;
+} refused_targets[] = {
+    {"CONNECT", "example.com:443", TARGET_FAULT_METHOD},
+    {"CONNECT", "/gateway/x", TARGET_FAULT_METHOD},
+    {"TRACE", "/gateway/x", TARGET_FAULT_METHOD},
+    {"trace", "/npm/", TARGET_FAULT_METHOD},
+    {"TRACK", "/npm/", TARGET_FAULT_METHOD},
+    {"GET", "http://example.com/", TARGET_FAULT_ABSOLUTE},
+    {"GET", "HTTPS://example.com", TARGET_FAULT_ABSOLUTE},
+    {"GET", "coap+tcp://x", TARGET_FAULT_ABSOLUTE},
+    {"OPTIONS", "*", TARGET_FAULT_ASTERISK},
+    {"GET", "example.com:80", TARGET_FAULT_FORM},
+    {"GET", "npm/a", TARGET_FAULT_FORM},
+    {"GET", "**", TARGET_FAULT_FORM},
+    {"GET", "://x", TARGET_FAULT_FORM},
+    {"GET", "\\npm", TARGET_FAULT_FORM},
+    {"GET", "", TARGET_FAULT_FORM},
+    {"GET", "/npm/a#b", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/a?b#c", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/a b", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/\xc3\xa4", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/?\xc3\xa4", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/\x01", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/\x7f", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/%00", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/%0d%0aX", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/%1F", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/%7f", TARGET_FAULT_CHARACTER},
+    {"GET", "/npm/%", TARGET_FAULT_ESCAPE},
+    {"GET", "/npm/%2", TARGET_FAULT_ESCAPE},
+    {"GET", "/npm/%2?f", TARGET_FAULT_ESCAPE},
+    {"GET", "/npm/%zz", TARGET_FAULT_ESCAPE},
+    {"GET", "/npm/%2g", TARGET_FAULT_ESCAPE},
+    {"GET", "/npm/.", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/..", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/./a", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/a/../b", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/../npm/", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/..?x", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/%2e%2e/b", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/.%2E", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/%2e/", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/a%2f..%2fb", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/a%2F%2e%2E", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/a%5c..%5Cb", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/a\\..\\b", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/..;/b", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/..;x=y", TARGET_FAULT_DOT_SEGMENT},
+    {"GET", "/npm/.%2e%3bx/b", TARGET_FAULT_DOT_SEGMENT},
+};
+
+static void refused_targets_say_why(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(refused_targets) / sizeof(refused_targets[0]); i++) {
+        struct target target = {.has_query = true};
+        enum target_fault fault = TARGET_FAULT_NONE;
+        char *guarded;
+        size_t length = strlen(refused_targets[i].text);
+        assert_int_equal(parse(&target, refused_targets[i].method, refused_targets[i].text, length,
+                               &fault, &guarded),
+                         -EINVAL);
+        if (fault != refused_targets[i].fault)
+            fail_msg("%s: fault %d", refused_targets[i].text, fault);
+        assert_true(target.has_query && target.name.bytes == NULL);
+        guard_free(guarded, length);
+    }
+}
+
+static void encoded_slashes_make_no_name(void **state)
+{
+    (void)state;
+    struct target target;
+    enum target_fault fault;
+    char *guarded;
+    static const char text[] = "/npm%2fa/b";
+    assert_int_equal(parse(&target, "GET", text, sizeof(text) - 1, &fault, &guarded), 0);
+    assert_true(slice_equal(target.name, SLICE_LITERAL("npm%2fa")));
+    guard_free(guarded, sizeof(text) - 1);
+}
+
+static void paths_are_joined(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *url, *target, *joined;
+    } cases[] = {
+        {"https://h", "/n", "/"},
+        {"https://h", "/n/", "/"},
+        {"https://h", "/n?q", "/?q"},
+        {"https://h", "/n/a//b/?x=%2f", "/a//b/?x=%2f"},
+        {"https://h/", "/n/a", "/a"},
+        {"https://h//", "/n/a", "/a"},
+        {"https://h/simple", "/n", "/simple"},
+        {"https://h/simple/", "/n", "/simple/"},
+        {"https://h/simple/", "/n/", "/simple/"},
+        {"https://h/simple/", "/n?", "/simple/?"},
+        {"https://h/simple/", "/n/foo/", "/simple/foo/"},
+        {"https://h/a/b", "/n/@s%2fp?write=true", "/a/b/@s%2fp?write=true"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct upstream_url url;
+        struct target target;
+        enum target_fault fault;
+        size_t size = strlen(cases[i].joined) + 1;
+        char *out = guard_alloc(size);
+        assert_int_equal(upstream_url_parse(&url, cases[i].url, strlen(cases[i].url), NULL), 0);
+        assert_int_equal(
+            target_parse(&target, SLICE_LITERAL("GET"), slice_of(cases[i].target), &fault), 0);
+        assert_int_equal(target_join(out, size, &url, &target), size - 1);
+        assert_string_equal(out, cases[i].joined);
+        assert_int_equal(target_join(out, size - 1, &url, &target), -ENOSPC);
+        guard_free(out, size);
+    }
+}
+
+static void undeclared_hosts_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target, *host; /* NULL: none can be named */
+    } cases[] = {
+        {"/_undeclared/files.example", "files.example"},
+        {"/_undeclared/FILES.example:8443/a/b?c", "files.example:8443"},
+        {"/_undeclared/h:443", "h"},
+        {"/_undeclared/%5B::1%5d", "[::1]"},
+        {"/_undeclared/", NULL},
+        {"/_undeclared", NULL},
+        {"/_undeclared/a%2fb", NULL},
+        {"/_undeclared/%3Cscript%3E", NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct target target;
+        enum target_fault fault;
+        char host[UPSTREAM_ORIGIN_MAX];
+        assert_int_equal(
+            target_parse(&target, SLICE_LITERAL("GET"), slice_of(cases[i].target), &fault), 0);
+        assert_true(slice_equal(target.name, SLICE_LITERAL(TARGET_UNDECLARED)));
+        int result = target_undeclared_host(&target, host, sizeof(host));
+        assert_int_equal(result, cases[i].host ? 0 : -EINVAL);
+        if (cases[i].host)
+            assert_string_equal(host, cases[i].host);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(targets_are_taken_apart),      cmocka_unit_test(refused_targets_say_why),
+        cmocka_unit_test(encoded_slashes_make_no_name), cmocka_unit_test(paths_are_joined),
+        cmocka_unit_test(undeclared_hosts_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
