@@ -9,7 +9,6 @@ BROKER_PARSER_SRCS := \
 	host-broker/rules/location.c \
 	host-broker/proxy/no_proxy.c \
 	host-broker/config/options.c \
-	host-broker/config/options_value.c \
 	host-broker/proxy/pac_script.c \
 	host-broker/proxy/proxy_list.c \
 	host-broker/proxy/proxy_settings.c \
@@ -38,7 +37,6 @@ BROKER_SRCS += \
 	host-broker/serve/access_log.c \
 	host-broker/serve/broker.c \
 	host-broker/base/buffer.c \
-	host-broker/confine/confine_files_linux.c \
 	host-broker/confine/confine_linux.c \
 	host-broker/serve/connection.c \
 	host-broker/serve/connection_io.c \

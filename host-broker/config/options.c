@@ -1,12 +1,257 @@
-/* The broker's command line: the table, the walk over argv, and what must hold in the end. */
+/* The command line of the broker: the parsers of values, the table of options, the walk over argv, and
+ * the conditions on the whole. A parser stores into *options and returns 0, or -EINVAL with a reason that
+ * does not name the option: take_argument puts the name in front.
+ */
 #include "host-broker/config/options.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/os/cleanup.h"
-#include "host-broker/config/options_internal.h"
+#include "host-broker/http/field.h"
+#include "host-broker/http/header_policy.h"
+#include "host-broker/http/target.h"
 #include "host-broker/rules/rules.h"
+
+/* Decimal digits only, within bounds. */
+static int parse_number(const char *text, unsigned minimum, unsigned maximum, unsigned *out,
+                        struct failure *why)
+{
+    unsigned long long number = 0;
+    size_t digits = strspn(text, "0123456789");
+    if (digits > 0 && digits <= 10 && text[digits] == '\0')
+        number = strtoull(text, NULL, 10);
+    else
+        digits = 0;
+    if (digits == 0 || number < minimum || number > maximum)
+        return failure_set(why, EINVAL, "'%.40s' is no number from %u to %u", text, minimum,
+                           maximum);
+    *out = (unsigned)number;
+    return 0;
+}
+
+static int store_path(const char **out, const char *value, struct failure *why)
+{
+    if (value[0] == '\0')
+        return failure_set(why, EINVAL, "an empty path");
+    *out = value;
+    return 0;
+}
+
+static int set_listen(struct broker_options *options, const char *value, struct failure *why)
+{
+    if (options->listener_count == OPTIONS_LISTENERS_MAX)
+        return failure_set(why, EINVAL, "given more than %d times", OPTIONS_LISTENERS_MAX);
+    struct endpoint *endpoint = &options->listeners[options->listener_count];
+    int result = endpoint_parse_listen(endpoint, value, why);
+    if (result < 0)
+        return result;
+    options->listener_count++;
+    return 0;
+}
+
+static int set_peer_cid(struct broker_options *options, const char *value, struct failure *why)
+{
+    unsigned cid;
+    int result = parse_number(value, 1, UINT32_MAX - 1, &cid, why);
+    if (result == 0)
+        options->peer_cid = cid;
+    return result;
+}
+
+static int set_gateway_url(struct broker_options *options, const char *value, struct failure *why)
+{
+    return upstream_url_parse_gateway(&options->gateway, value, &options->gateway_v1_removed, why);
+}
+
+static int set_token_file(struct broker_options *options, const char *value, struct failure *why)
+{
+    return store_path(&options->gateway_token_file, value, why);
+}
+
+static int set_gateway_auth(struct broker_options *options, const char *value, struct failure *why)
+{
+    static const char prefix[] = "header:";
+    if (strcmp(value, "bearer") == 0) {
+        options->gateway_auth = GATEWAY_AUTH_BEARER;
+        options->gateway_header = SLICE_LITERAL("Authorization");
+    } else if (strcmp(value, "x-api-key") == 0) {
+        options->gateway_auth = GATEWAY_AUTH_X_API_KEY;
+        options->gateway_header = SLICE_LITERAL("x-api-key");
+    } else if (strncmp(value, prefix, sizeof(prefix) - 1) == 0) {
+        struct slice name = slice_of(value + sizeof(prefix) - 1);
+        if (!header_policy_credential_name(name))
+            return failure_set(why, EINVAL, "'%.100s' is no header field that can carry a token",
+                               name.bytes);
+        options->gateway_auth = GATEWAY_AUTH_HEADER;
+        options->gateway_header = name;
+    } else {
+        return failure_set(why, EINVAL, "'%.100s' is none of bearer, x-api-key, header:NAME",
+                           value);
+    }
+    return 0;
+}
+
+static int set_gateway_allow(struct broker_options *options, const char *value, struct failure *why)
+{
+    if (options->gateway_allow_count == OPTIONS_GATEWAY_ALLOW_MAX)
+        return failure_set(why, EINVAL, "given more than %d times", OPTIONS_GATEWAY_ALLOW_MAX);
+    const char *space = strchr(value, ' ');
+    if (!space)
+        return failure_set(why, EINVAL, "'%.100s' is not 'METHOD /prefix'", value);
+    struct gateway_allow allow = {{value, (size_t)(space - value)}, slice_of(space + 1)};
+    if (!field_is_token(allow.method))
+        return failure_set(why, EINVAL, "'%.100s' does not begin with a method", value);
+    if (allow.prefix.length == 0 || allow.prefix.bytes[0] != '/' ||
+        target_check_path(allow.prefix) != TARGET_FAULT_NONE)
+        return failure_set(why, EINVAL, "'%.100s': the prefix is no path", value);
+    options->gateway_allow[options->gateway_allow_count++] = allow;
+    return 0;
+}
+
+static int set_rules(struct broker_options *options, const char *value, struct failure *why)
+{
+    return store_path(&options->rules_file, value, why);
+}
+
+static int set_app_data(struct broker_options *options, const char *value, struct failure *why)
+{
+    return store_path(&options->app_data, value, why);
+}
+
+static int set_guest_url(struct broker_options *options, const char *value, struct failure *why)
+{
+    struct upstream_url url;
+    int result = upstream_url_parse(&url, value, strlen(value), why);
+    if (result < 0)
+        return result;
+    if (url.prefix_length > 0)
+        return failure_set(why, EINVAL, "a path is not allowed");
+    result = upstream_url_origin(&url, options->guest_url_text, sizeof(options->guest_url_text));
+    options->guest_url = options->guest_url_text;
+    return result < 0 ? result : 0;
+}
+
+static int set_ca_file(struct broker_options *options, const char *value, struct failure *why)
+{
+    if (options->ca_file_count == OPTIONS_CA_FILES_MAX)
+        return failure_set(why, EINVAL, "given more than %d times", OPTIONS_CA_FILES_MAX);
+    int result = store_path(&options->ca_files[options->ca_file_count], value, why);
+    if (result == 0)
+        options->ca_file_count++;
+    return result;
+}
+
+static int store_proxy_script(struct broker_options *options, const char *url, struct failure *why)
+{
+    static const char *const schemes[] = {"http://", "https://", "file:///"};
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        size_t length = strlen(schemes[i]);
+        if (strncasecmp(url, schemes[i], length) == 0 && url[length] != '\0') {
+            options->proxy_mode = PROXY_MODE_SCRIPT;
+            options->proxy_script = url;
+            return strlen(url) <= PROXY_SCRIPT_URL_MAX
+                       ? 0
+                       : failure_set(why, EINVAL, "the PAC script's URL is too long");
+        }
+    }
+    return failure_set(why, EINVAL,
+                       "the PAC script's URL begins with none of http://, https://, "
+                       "file:///");
+}
+
+/* The value is never quoted: it may hold a password. */
+static int set_proxy(struct broker_options *options, const char *value, struct failure *why)
+{
+    static const char script[] = "pac+";
+    if (strcmp(value, "system") == 0) {
+        options->proxy_mode = PROXY_MODE_SYSTEM;
+        return 0;
+    }
+    if (strcmp(value, "none") == 0) {
+        options->proxy_mode = PROXY_MODE_NONE;
+        return 0;
+    }
+    if (strncmp(value, script, sizeof(script) - 1) == 0)
+        return store_proxy_script(options, value + sizeof(script) - 1, why);
+    options->proxy_mode = PROXY_MODE_URL;
+    options->proxies.count = 0;
+    int result = proxy_list_add_url(&options->proxies, value, why);
+    if (result == 0 && options->proxies.proxies[0].kind == PROXY_DIRECT)
+        return failure_set(why, EINVAL, "direct:// is no proxy: say none");
+    return result;
+}
+
+static int set_pac_mandatory(struct broker_options *options, const char *value, struct failure *why)
+{
+    (void)value;
+    (void)why;
+    options->pac_mandatory = true;
+    return 0;
+}
+
+static int set_proxy_auth_host(struct broker_options *options, const char *value,
+                               struct failure *why)
+{
+    if (options->proxy_auth_host_count == OPTIONS_PROXY_AUTH_HOSTS_MAX)
+        return failure_set(why, EINVAL, "given more than %d times", OPTIONS_PROXY_AUTH_HOSTS_MAX);
+    struct upstream_url url = {0};
+    int result = upstream_url_parse_authority(&url, slice_of(value), why);
+    if (result < 0)
+        return result;
+    if (url.port != 0 || url.ipv6)
+        return failure_set(why, EINVAL, "'%.100s': a host's name without a port", value);
+    options->proxy_auth_hosts[options->proxy_auth_host_count++] = value;
+    return 0;
+}
+
+static int set_max_requests(struct broker_options *options, const char *value, struct failure *why)
+{
+    return parse_number(value, 1, 65536, &options->max_requests, why);
+}
+
+static int set_max_connections(struct broker_options *options, const char *value,
+                               struct failure *why)
+{
+    return parse_number(value, 1, 65536, &options->max_connections, why);
+}
+
+/* A number with s, m or h behind it; none means seconds. */
+static int set_idle_timeout(struct broker_options *options, const char *value, struct failure *why)
+{
+    char number[12];
+    size_t length = strlen(value);
+    unsigned unit = 1, count;
+    const char *units = length > 0 ? strchr("smh", value[length - 1]) : NULL;
+
+    if (units) {
+        unit = *units == 'h' ? 3600 : *units == 'm' ? 60 : 1;
+        length--;
+    }
+    if (length >= sizeof(number))
+        length = sizeof(number) - 1; /* too many digits for parse_number anyway */
+    memcpy(number, value, length);
+    number[length] = '\0';
+    int result = parse_number(number, 1, 604800 / unit, &count, why);
+    if (result == 0)
+        options->idle_timeout_seconds = count * unit;
+    return result;
+}
+
+static int set_log(struct broker_options *options, const char *value, struct failure *why)
+{
+    return store_path(&options->log, value, why);
+}
+
+static int set_check(struct broker_options *options, const char *value, struct failure *why)
+{
+    (void)value;
+    (void)why;
+    options->check = true;
+    return 0;
+}
 
 struct option_row {
     const char *name;
@@ -17,36 +262,32 @@ struct option_row {
 };
 
 static const struct option_row option_table[] = {
-    {"listen", "ENDPOINT", true, options_set_listen,
+    {"listen", "ENDPOINT", true, set_listen,
      "unix:PATH, vsock:PORT or tcp:ADDRESS:PORT (TLS), where the guest's relay connects"},
-    {"peer-cid", "CID", false, options_set_peer_cid, "on vsock, serve this guest only"},
-    {"gateway-url", "URL", false, options_set_gateway_url,
+    {"peer-cid", "CID", false, set_peer_cid, "on vsock, serve this guest only"},
+    {"gateway-url", "URL", false, set_gateway_url,
      "the model gateway, without /v1 (https, or http on loopback)"},
-    {"gateway-token-file", "FILE", false, options_set_token_file, "holds the gateway's token"},
-    {"gateway-auth", "KIND", false, options_set_gateway_auth,
+    {"gateway-token-file", "FILE", false, set_token_file, "holds the gateway's token"},
+    {"gateway-auth", "KIND", false, set_gateway_auth,
      "how to send it: bearer (default), x-api-key, header:NAME"},
-    {"gateway-allow", "'METHOD /PREFIX'", true, options_set_gateway_allow,
+    {"gateway-allow", "'METHOD /PREFIX'", true, set_gateway_allow,
      "what may be asked of the gateway (default: everything)"},
-    {"rules", "FILE", false, options_set_rules, "the file of named upstreams; it must exist"},
-    {"app-data", "DIR", false, options_set_app_data,
-     "the folder in which " RULES_FILE_NAME " may lie"},
-    {"guest-url", "URL", false, options_set_guest_url,
+    {"rules", "FILE", false, set_rules, "the file of named upstreams; it must exist"},
+    {"app-data", "DIR", false, set_app_data, "the folder in which " RULES_FILE_NAME " may lie"},
+    {"guest-url", "URL", false, set_guest_url,
      "how the guest reaches this broker (default http://127.0.0.1:8788)"},
-    {"ca-file", "FILE", true, options_set_ca_file, "trust these CAs too (PEM)"},
-    {"proxy", "system|none|URL|pac+URL", false, options_set_proxy,
-     "the way to upstreams (default system)"},
-    {"pac-mandatory", NULL, false, options_set_pac_mandatory,
+    {"ca-file", "FILE", true, set_ca_file, "trust these CAs too (PEM)"},
+    {"proxy", "system|none|URL|pac+URL", false, set_proxy, "the way to upstreams (default system)"},
+    {"pac-mandatory", NULL, false, set_pac_mandatory,
      "refuse when a PAC script cannot be had, instead of connecting directly"},
-    {"proxy-auth-host", "HOST", true, options_set_proxy_auth_host,
+    {"proxy-auth-host", "HOST", true, set_proxy_auth_host,
      "a proxy that may get Negotiate though a PAC script chose it"},
-    {"max-requests", "N", false, options_set_max_requests,
-     "requests at once, 503 beyond (default 256)"},
-    {"max-connections", "N", false, options_set_max_connections,
-     "connections at once (default 1024)"},
-    {"idle-timeout", "TIME", false, options_set_idle_timeout,
+    {"max-requests", "N", false, set_max_requests, "requests at once, 503 beyond (default 256)"},
+    {"max-connections", "N", false, set_max_connections, "connections at once (default 1024)"},
+    {"idle-timeout", "TIME", false, set_idle_timeout,
      "end a stream on which nothing moves (default 30m)"},
-    {"log", "FILE", false, options_set_log, "one JSON line per request (default: standard error)"},
-    {"check", NULL, false, options_set_check, "validate everything and end"},
+    {"log", "FILE", false, set_log, "one JSON line per request (default: standard error)"},
+    {"check", NULL, false, set_check, "validate everything and end"},
 };
 
 static void set_defaults(struct broker_options *options)

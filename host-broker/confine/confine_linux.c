@@ -1,27 +1,201 @@
-/* The system calls that the broker refuses itself, as BPF for seccomp(2): see confine.h.
+/* Confines the broker's process on Linux: Landlock for files, seccomp for system calls.
  *
- * The filter is a row of small parts: other ABIs, socket, clone, then the calls that are refused whole.
- * Everything else is allowed, and the kernel finds out at load that those calls need no run of the filter
- * (kernel/seccomp.c, the action cache). Arguments are looked at by their low words only: the kernel takes
- * no more of these.
+ * Landlock: a rule covers a folder and everything below it, including files that are created later. A
+ * file that may be replaced (the token, a CA file) is therefore allowed through its folder. Descriptors
+ * that are already open are not affected, nor are memory files that are reopened through /proc/self/fd
+ * (the collected CAs). All access rights that both this file and the running kernel know are handled
+ * (include/uapi/linux/landlock.h, security/landlock/).
+ *
+ * seccomp: the filter refuses other ABIs, most kinds of socket, new processes, and the calls of a list;
+ * everything else is allowed. The kernel finds out at load time which calls are always allowed and skips
+ * the filter for them (kernel/seccomp.c, the action cache). Arguments are compared by their low 32 bits
+ * because the kernel ignores the high ones of these calls.
  */
 #include "host-broker/confine/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/landlock.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
+
+/* Debian 12's headers end with the second version of the interface. */
+#define ACCESS_TRUNCATE (1ULL << 14)           /* 3: LANDLOCK_ACCESS_FS_TRUNCATE */
+#define ACCESS_IOCTL_DEV (1ULL << 15)          /* 5: LANDLOCK_ACCESS_FS_IOCTL_DEV */
+#define NET_BIND_TCP (1ULL << 0)               /* 4: LANDLOCK_ACCESS_NET_BIND_TCP */
+#define SCOPE_ABSTRACT_UNIX_SOCKET (1ULL << 0) /* 6: LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET */
+
+struct ruleset { /* struct landlock_ruleset_attr as of version 6 */
+    uint64_t files, net, scoped;
+};
+
+#define READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define LOG                                                                                        \
+    (READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |                          \
+     LANDLOCK_ACCESS_FS_REMOVE_FILE | ACCESS_TRUNCATE)
+#define TICKETS (READ | LANDLOCK_ACCESS_FS_WRITE_FILE) /* a new ticket is added to its file */
+#define FOR_FILES                                                                                  \
+    (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE |   \
+     ACCESS_TRUNCATE | ACCESS_IOCTL_DEV) /* the rights that a file can be given */
+
+/* Folders whose contents any process may need: libraries and their settings, names, CAs. */
+static const char *const read_always[] = {
+    "/etc",
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/lib32",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/NetworkManager", /* /etc/resolv.conf is a link */
+    "/run/connman",
+    "/run/netconfig",
+    "/var/lib/sss",
+    "/run/nscd",
+    "/var/run/nscd",
+    "/var/lib/extrausers", /* services of names */
+    "/var/lib/ca-certificates",
+    "/proc/sys",
+    "/dev/urandom",
+    "/dev/random",
+    "/dev/null",
+};
+
+struct builder {
+    int ruleset;
+    uint64_t handled;
+    int error; /* the first */
+};
+
+static void allow(struct builder *builder, const char *path, uint64_t access)
+{
+    CLEANUP_FD int fd = open(path, O_PATH | O_CLOEXEC);
+    struct stat info;
+    if (builder->error != 0 || fd < 0 || fstat(fd, &info) < 0)
+        return; /* what is not there need not be allowed */
+    access &= builder->handled;
+    if (!S_ISDIR(info.st_mode))
+        access &= FOR_FILES;
+    struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
+    if (syscall(SYS_landlock_add_rule, builder->ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+        builder->error = -errno;
+}
+
+static void allow_folder_of(struct builder *builder, const char *path, uint64_t access)
+{
+    char copy[PATH_MAX];
+    if (path == NULL || snprintf(copy, sizeof(copy), "%s", path) >= (int)sizeof(copy))
+        return;
+    allow(builder, dirname(copy), access);
+}
+
+/* The folder of a path, and that of the file which it leads to now. */
+static void allow_file(struct builder *builder, const char *path)
+{
+    char target[PATH_MAX];
+    if (path == NULL || *path == '\0')
+        return;
+    allow_folder_of(builder, path, READ);
+    if (realpath(path, target) != NULL)
+        allow_folder_of(builder, target, READ);
+}
+
+static void allow_trust(struct builder *builder, const struct confine_needs *needs)
+{
+    for (size_t i = 0; i < needs->ca_file_count; i++)
+        allow_file(builder, needs->ca_files[i]);
+    allow_file(builder, getenv("SSL_CERT_FILE"));
+    allow_file(builder, getenv("NODE_EXTRA_CA_CERTS"));
+    const char *folder = getenv("SSL_CERT_DIR");
+    if (folder != NULL)
+        allow(builder, folder, READ);
+}
+
+/* KRB5CCNAME is TYPE:RESIDUAL or a path; types without a file need nothing here (krb5 documentation,
+ * "ccache types"). */
+static void allow_tickets(struct builder *builder)
+{
+    const char *name = getenv("KRB5CCNAME");
+    if (name == NULL)
+        allow(builder, "/tmp", TICKETS); /* FILE:/tmp/krb5cc_UID */
+    else if (strncmp(name, "DIR:", 4) == 0)
+        allow(builder, name + 4 + (name[4] == ':'), TICKETS);
+    else if (strncmp(name, "FILE:", 5) == 0)
+        allow_folder_of(builder, name + 5, TICKETS);
+    else if (name[0] == '/')
+        allow_folder_of(builder, name, TICKETS);
+    allow_file(builder, getenv("KRB5_CONFIG"));
+}
+
+static void allow_needs(struct builder *builder, const struct confine_needs *needs)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(read_always); i++)
+        allow(builder, read_always[i], READ);
+    allow_file(builder, "/etc/resolv.conf"); /* where its link leads: WSL has it in /mnt/wsl */
+    allow_file(builder, needs->token_file);
+    allow_trust(builder, needs);
+    allow_folder_of(builder, needs->log, LOG);
+    for (size_t i = 0; i < needs->socket_count; i++)
+        allow_folder_of(builder, needs->sockets[i], LANDLOCK_ACCESS_FS_REMOVE_FILE);
+    if (needs->kerberos)
+        allow_tickets(builder);
+}
+
+/* All rights that this version of the interface has. */
+static struct ruleset handled_by(int version)
+{
+    unsigned file_rights = version >= 5 ? 16 : version >= 3 ? 15 : version == 2 ? 14 : 13;
+    return (struct ruleset){
+        .files = (1ULL << file_rights) - 1,
+        .net = version >= 4 ? NET_BIND_TCP : 0,
+        .scoped = version >= 6 ? SCOPE_ABSTRACT_UNIX_SOCKET : 0,
+    };
+}
+
+static size_t size_known_to(int version)
+{
+    return version >= 6   ? sizeof(struct ruleset)
+           : version >= 4 ? offsetof(struct ruleset, scoped)
+                          : offsetof(struct ruleset, net);
+}
+
+int confine_files(const struct confine_needs *needs, struct failure *why)
+{
+    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    if (version < 1)
+        return 0;
+    struct ruleset handled = handled_by((int)version);
+    CLEANUP_FD int fd =
+        (int)syscall(SYS_landlock_create_ruleset, &handled, size_known_to((int)version), 0);
+    if (fd < 0)
+        return failure_errno(why, errno, "make Landlock rules");
+    struct builder builder = {.ruleset = fd, .handled = handled.files};
+    allow_needs(&builder, needs);
+    if (builder.error < 0)
+        return failure_errno(why, -builder.error, "make Landlock rules");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return failure_errno(why, errno, "PR_SET_NO_NEW_PRIVS");
+    if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
+        return failure_errno(why, errno, "put Landlock rules into force");
+    return 1;
+}
 
 #if defined(__x86_64__)
 #define FILTER_ARCH AUDIT_ARCH_X86_64
