@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 
 const struct target_fault_kind target_fault_kinds[] = {
     [TARGET_FAULT_NONE] = {BROKER_ERROR_INTERNAL, "no fault"},
@@ -23,8 +22,7 @@ const struct target_fault_kind target_fault_kinds[] = {
 static_assert(sizeof(target_fault_kinds) / sizeof(target_fault_kinds[0]) == TARGET_FAULT_COUNT,
               "one row for each fault");
 
-/* Reads one character of a path, decoded, and moves *at behind it; negative for a fault. */
-static int next_character(struct slice path, size_t *at, enum target_fault *fault)
+int target_next_character(struct slice path, size_t *at, enum target_fault *fault)
 {
     unsigned char byte = (unsigned char)path.bytes[(*at)++];
     if (byte <= ' ' || byte >= 0x7f || byte == '?' || byte == '#') {
@@ -66,7 +64,7 @@ enum target_fault target_check_path(struct slice path)
     struct segment segment = {0};
     for (size_t at = 0; at < path.length;) {
         enum target_fault fault;
-        int character = next_character(path, &at, &fault);
+        int character = target_next_character(path, &at, &fault);
         if (character < 0)
             return fault;
         if (character == '/' || character == '\\') {
@@ -164,51 +162,4 @@ int target_parse(struct target *out, struct slice method, struct slice target,
     }
     *out = parsed;
     return 0;
-}
-
-int target_join(char *out, size_t size, const struct upstream_url *upstream,
-                const struct target *target)
-{
-    struct slice prefix = {upstream->path, upstream->prefix_length};
-    if (target->rest.length == 0)
-        prefix = upstream->path[0] ? slice_of(upstream->path) : SLICE_LITERAL("/");
-    size_t query_length = target->has_query ? target->query.length + 1 : 0;
-    size_t length = prefix.length + target->rest.length + query_length;
-    if (length >= size || length > INT_MAX)
-        return -ENOSPC;
-
-    memcpy(out, prefix.bytes, prefix.length);
-    if (target->rest.length > 0)
-        memcpy(out + prefix.length, target->rest.bytes, target->rest.length);
-    if (target->has_query) {
-        out[length - query_length] = '?';
-        if (target->query.length > 0)
-            memcpy(out + length - target->query.length, target->query.bytes, target->query.length);
-    }
-    out[length] = '\0';
-    return (int)length;
-}
-
-int target_undeclared_host(const struct target *target, char *out, size_t size)
-{
-    char text[UPSTREAM_ORIGIN_MAX];
-    size_t length = 0;
-    struct slice rest = target->rest;
-
-    if (rest.length == 0)
-        return -EINVAL;
-    rest.bytes++;
-    rest.length--;
-    struct slice host = cut_before(&rest, '/');
-    for (size_t at = 0; at < host.length;) {
-        enum target_fault fault;
-        int character = next_character(host, &at, &fault);
-        if (character < 0 || length == sizeof(text))
-            return -EINVAL;
-        text[length++] = (char)character;
-    }
-    struct upstream_url url = {.https = true, .port = 443};
-    if (upstream_url_parse_authority(&url, (struct slice){text, length}, NULL) != 0)
-        return -EINVAL;
-    return upstream_url_authority(&url, out, size) < 0 ? -EINVAL : 0;
 }

@@ -17,7 +17,6 @@
 
 #include "host-broker/base/slice.h"
 #include "host-broker/http/broker_error.h"
-#include "host-broker/http/upstream_url.h"
 
 #define TARGET_GATEWAY "gateway"
 #define TARGET_UNDECLARED "_undeclared" /* no rule can have this name */
@@ -52,18 +51,12 @@ struct target {
 int target_parse(struct target *out, struct slice method, struct slice target,
                  enum target_fault *fault);
 
+/* Decodes the character of a path that begins at *at, and moves *at behind it. The byte, or -1 and
+ * *fault: TARGET_FAULT_CHARACTER or _ESCAPE. */
+int target_next_character(struct slice path, size_t *at, enum target_fault *fault);
+
 /* Checks a path by itself (rules, Location): TARGET_FAULT_NONE, _CHARACTER, _ESCAPE or _DOT_SEGMENT.
  * '?' and '#' are characters that cannot stand in it. */
 enum target_fault target_check_path(struct slice path);
-
-/* Writes the upstream's path and query: prefix, rest, query, with a NUL. An empty rest gives the
- * prefix as the rule wrote it (with its trailing slash or without; "/" when it has none). Returns the
- * length, or -ENOSPC. The result always begins with the prefix and never has a dot segment. */
-int target_join(char *out, size_t size, const struct upstream_url *upstream,
-                const struct target *target);
-
-/* For name `_undeclared`: the host (and port) that a refused redirect pointed to, decoded from the first
- * segment of `rest` for use in a message, NUL-terminated. 0, or -EINVAL when it is no host. */
-int target_undeclared_host(const struct target *target, char *out, size_t size);
 
 #endif

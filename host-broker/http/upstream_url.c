@@ -3,9 +3,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 
 #include "host-broker/base/text_builder.h"
-#include "host-broker/http/target.h"
 
 #define LABEL_MAX 63 /* RFC 1035 */
 
@@ -282,6 +282,29 @@ int upstream_url_origin(const struct upstream_url *url, char *out, size_t size)
     text_add_string(&builder, url->https ? "https://" : "http://");
     add_authority(&builder, url);
     return text_finish(&builder);
+}
+
+int upstream_url_join(const struct upstream_url *url, const struct target *target, char *out,
+                      size_t size)
+{
+    struct slice prefix = {url->path, url->prefix_length};
+    if (target->rest.length == 0)
+        prefix = url->path[0] ? slice_of(url->path) : SLICE_LITERAL("/");
+    size_t query_length = target->has_query ? target->query.length + 1 : 0;
+    size_t length = prefix.length + target->rest.length + query_length;
+    if (length >= size || length > INT_MAX)
+        return -ENOSPC;
+
+    memcpy(out, prefix.bytes, prefix.length);
+    if (target->rest.length > 0)
+        memcpy(out + prefix.length, target->rest.bytes, target->rest.length);
+    if (target->has_query) {
+        out[length - query_length] = '?';
+        if (target->query.length > 0)
+            memcpy(out + length - target->query.length, target->query.bytes, target->query.length);
+    }
+    out[length] = '\0';
+    return (int)length;
 }
 
 bool upstream_url_same_origin(const struct upstream_url *a, const struct upstream_url *b)

@@ -16,6 +16,7 @@
 
 #include "common/os/failure.h"
 #include "host-broker/base/slice.h"
+#include "host-broker/http/target.h"
 
 #define UPSTREAM_HOST_MAX 253 /* characters of a name (RFC 1035), without a final dot */
 #define UPSTREAM_PATH_MAX 1023
@@ -49,8 +50,15 @@ bool upstream_url_is_loopback(const struct upstream_url *url);
 int upstream_url_parse_authority(struct upstream_url *out, struct slice text, struct failure *why);
 
 /* Writes scheme://host[:port], brackets for IPv6, the port only when it is not the scheme's own, with
- * a NUL. Returns the length, or -ENOSPC. Joined with target_join it is the URL for libcurl. */
+ * a NUL. Returns the length, or -ENOSPC. */
 int upstream_url_origin(const struct upstream_url *url, char *out, size_t size);
+
+/* Writes the path and query that follow the origin in the URL for libcurl: the URL's prefix, then the
+ * target's rest and query, with a NUL. An empty rest gives the path as it was written (with its
+ * trailing slash or without; "/" when it has none). Returns the length, or -ENOSPC. The result always
+ * begins with the prefix and never has a dot segment. */
+int upstream_url_join(const struct upstream_url *url, const struct target *target, char *out,
+                      size_t size);
 
 /* host[:port] alone, as in a Host field or a message. */
 int upstream_url_authority(const struct upstream_url *url, char *out, size_t size);

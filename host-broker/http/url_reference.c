@@ -1,10 +1,9 @@
 /* URLs of answers, cut: see url_reference.h. */
 #include "host-broker/http/url_reference.h"
 
-#include <stdio.h>
+#include <errno.h>
 
 #include "host-broker/http/field.h"
-#include "host-broker/http/target.h"
 
 void url_text_append(struct url_text *text, struct slice piece)
 {
@@ -125,4 +124,23 @@ void url_text_append_undeclared(struct url_text *out, const struct upstream_url 
     struct slice written = {out->bytes + start, out->length - start};
     if (target_check_path(written) != TARGET_FAULT_NONE)
         out->length = start; /* a host of dots: the answer will name none */
+}
+
+int url_reference_undeclared_host(const struct target *target, char *out, size_t size)
+{
+    char text[UPSTREAM_ORIGIN_MAX];
+    size_t length = 0;
+    enum target_fault fault;
+    const struct slice rest = target->rest;
+
+    for (size_t at = 1; at < rest.length && rest.bytes[at] != '/';) {
+        int character = target_next_character(rest, &at, &fault);
+        if (character < 0 || length == sizeof(text))
+            return -EINVAL;
+        text[length++] = (char)character;
+    }
+    struct upstream_url url = {.https = true, .port = 443};
+    if (upstream_url_parse_authority(&url, (struct slice){text, length}, NULL) != 0)
+        return -EINVAL;
+    return upstream_url_authority(&url, out, size) < 0 ? -EINVAL : 0;
 }

@@ -14,7 +14,6 @@
 
 #include "host-broker/base/slice.h"
 #include "host-broker/http/upstream_url.h"
-#include "host-broker/rules/rules.h"
 
 /* A text that grows in a buffer of the caller's, always with room for a NUL behind it. */
 struct url_text {
@@ -57,5 +56,9 @@ bool url_reference_origin(struct upstream_url *out, const struct url_reference *
  * user information. What a target could not hold is percent-encoded. */
 void url_text_append_undeclared(struct url_text *out, const struct upstream_url *origin,
                                 bool origin_valid, struct slice authority);
+
+/* Reads HOST of a target "/_undeclared/HOST/...", decoded for use in a message, with a NUL. 0, or
+ * -EINVAL when it is no host. */
+int url_reference_undeclared_host(const struct target *target, char *out, size_t size);
 
 #endif

@@ -28,7 +28,7 @@ struct location_context {
     const struct rules *rules;
     const struct rule *rule;           /* the request's own, NULL for the gateway */
     const struct upstream_url *origin; /* where the request went */
-    struct slice path;                 /* its path there, with query (target_join's result) */
+    struct slice path;                 /* its path there, with query (upstream_url_join's result) */
     bool declared_only;                /* what lies under no rule stays as it is */
 };
 

@@ -152,7 +152,8 @@ static int set_url(struct exchange *exchange, const struct route *route)
     if (origin < 0)
         return -EMSGSIZE;
     exchange->origin_length = (size_t)origin;
-    if (target_join(url + origin, sizeof(url) - (size_t)origin, route->url, &route->target) < 0)
+    if (upstream_url_join(route->url, &route->target, url + origin, sizeof(url) - (size_t)origin) <
+        0)
         return -EMSGSIZE;
     exchange->url = strdup(url);
     if (exchange->url == NULL)

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "host-broker/http/url_reference.h"
+
 static int refuse(struct refusal *refusal, enum broker_error error, const char *message,
                   const char *rule)
 {
@@ -17,7 +19,7 @@ static int refuse(struct refusal *refusal, enum broker_error error, const char *
 static int refuse_undeclared(const struct target *target, struct refusal *refusal)
 {
     char host[UPSTREAM_ORIGIN_MAX];
-    if (target_undeclared_host(target, host, sizeof(host)) < 0)
+    if (url_reference_undeclared_host(target, host, sizeof(host)) < 0)
         return refuse(refusal, BROKER_ERROR_NO_RULE, NULL, NULL);
     snprintf(refusal->text, sizeof(refusal->text), "no rule for https://%s: add one", host);
     return refuse(refusal, BROKER_ERROR_NO_RULE, refusal->text, NULL);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-broker/http/target.h"
+#include "host-broker/http/url_reference.h"
 #include "test/fuzz/fuzz.h"
 
 /* A second reading, written apart from the first: decode everything once, then split. */
@@ -32,7 +32,7 @@ static void check_no_dot_segment(const char *path)
 static void check_join(const struct upstream_url *url, const struct target *target)
 {
     char joined[16384], host[UPSTREAM_ORIGIN_MAX];
-    int length = target_join(joined, sizeof(joined), url, target);
+    int length = upstream_url_join(url, target, joined, sizeof(joined));
     FUZZ_CHECK(length > 0 && strlen(joined) == (size_t)length && joined[0] == '/');
     FUZZ_CHECK(memcmp(joined, url->path, url->prefix_length) == 0);
     char behind = joined[url->prefix_length];
@@ -44,7 +44,7 @@ static void check_join(const struct upstream_url *url, const struct target *targ
         FUZZ_CHECK(memcmp(joined + length - target->query.length, target->query.bytes,
                           target->query.length) == 0);
     check_no_dot_segment(joined);
-    if (target_undeclared_host(target, host, sizeof(host)) == 0)
+    if (url_reference_undeclared_host(target, host, sizeof(host)) == 0)
         FUZZ_CHECK(strpbrk(host, "/@\\\r\n<\" ") == NULL);
 }
 

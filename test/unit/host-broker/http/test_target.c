@@ -1,4 +1,4 @@
-/* Targets: forms, names, the path check, and the join with an upstream's prefix. */
+/* Targets: forms, names and the path check. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -136,76 +136,12 @@ static void encoded_slashes_make_no_name(void **state)
     guard_free(guarded, sizeof(text) - 1);
 }
 
-static void paths_are_joined(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *url, *target, *joined;
-    } cases[] = {
-        {"https://h", "/n", "/"},
-        {"https://h", "/n/", "/"},
-        {"https://h", "/n?q", "/?q"},
-        {"https://h", "/n/a//b/?x=%2f", "/a//b/?x=%2f"},
-        {"https://h/", "/n/a", "/a"},
-        {"https://h//", "/n/a", "/a"},
-        {"https://h/simple", "/n", "/simple"},
-        {"https://h/simple/", "/n", "/simple/"},
-        {"https://h/simple/", "/n/", "/simple/"},
-        {"https://h/simple/", "/n?", "/simple/?"},
-        {"https://h/simple/", "/n/foo/", "/simple/foo/"},
-        {"https://h/a/b", "/n/@s%2fp?write=true", "/a/b/@s%2fp?write=true"},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct upstream_url url;
-        struct target target;
-        enum target_fault fault;
-        size_t size = strlen(cases[i].joined) + 1;
-        char *out = guard_alloc(size);
-        assert_int_equal(upstream_url_parse(&url, cases[i].url, strlen(cases[i].url), NULL), 0);
-        assert_int_equal(
-            target_parse(&target, SLICE_LITERAL("GET"), slice_of(cases[i].target), &fault), 0);
-        assert_int_equal(target_join(out, size, &url, &target), size - 1);
-        assert_string_equal(out, cases[i].joined);
-        assert_int_equal(target_join(out, size - 1, &url, &target), -ENOSPC);
-        guard_free(out, size);
-    }
-}
-
-static void undeclared_hosts_are_named(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *target, *host; /* NULL: none can be named */
-    } cases[] = {
-        {"/_undeclared/files.example", "files.example"},
-        {"/_undeclared/FILES.example:8443/a/b?c", "files.example:8443"},
-        {"/_undeclared/h:443", "h"},
-        {"/_undeclared/%5B::1%5d", "[::1]"},
-        {"/_undeclared/", NULL},
-        {"/_undeclared", NULL},
-        {"/_undeclared/a%2fb", NULL},
-        {"/_undeclared/%3Cscript%3E", NULL},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct target target;
-        enum target_fault fault;
-        char host[UPSTREAM_ORIGIN_MAX];
-        assert_int_equal(
-            target_parse(&target, SLICE_LITERAL("GET"), slice_of(cases[i].target), &fault), 0);
-        assert_true(slice_equal(target.name, SLICE_LITERAL(TARGET_UNDECLARED)));
-        int result = target_undeclared_host(&target, host, sizeof(host));
-        assert_int_equal(result, cases[i].host ? 0 : -EINVAL);
-        if (cases[i].host)
-            assert_string_equal(host, cases[i].host);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(targets_are_taken_apart),      cmocka_unit_test(refused_targets_say_why),
-        cmocka_unit_test(encoded_slashes_make_no_name), cmocka_unit_test(paths_are_joined),
-        cmocka_unit_test(undeclared_hosts_are_named),
+        cmocka_unit_test(targets_are_taken_apart),
+        cmocka_unit_test(refused_targets_say_why),
+        cmocka_unit_test(encoded_slashes_make_no_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

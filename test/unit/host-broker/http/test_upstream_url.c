@@ -1,4 +1,4 @@
-/* Upstream URLs: what is taken, and each thing that is refused with words that fit it. */
+/* Upstream URLs: which are accepted, the reason for each refusal, and the join with a target. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -213,6 +213,41 @@ static void origins_are_compared_by_parts(void **state)
     }
 }
 
+static void targets_are_joined(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *url, *target, *joined;
+    } cases[] = {
+        {"https://h", "/n", "/"},
+        {"https://h", "/n/", "/"},
+        {"https://h", "/n?q", "/?q"},
+        {"https://h", "/n/a//b/?x=%2f", "/a//b/?x=%2f"},
+        {"https://h/", "/n/a", "/a"},
+        {"https://h//", "/n/a", "/a"},
+        {"https://h/simple", "/n", "/simple"},
+        {"https://h/simple/", "/n", "/simple/"},
+        {"https://h/simple/", "/n/", "/simple/"},
+        {"https://h/simple/", "/n?", "/simple/?"},
+        {"https://h/simple/", "/n/foo/", "/simple/foo/"},
+        {"https://h/a/b", "/n/@s%2fp?write=true", "/a/b/@s%2fp?write=true"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct upstream_url url;
+        struct target target;
+        enum target_fault fault;
+        size_t size = strlen(cases[i].joined) + 1;
+        char *out = guard_alloc(size);
+        assert_int_equal(upstream_url_parse(&url, cases[i].url, strlen(cases[i].url), NULL), 0);
+        assert_int_equal(
+            target_parse(&target, SLICE_LITERAL("GET"), slice_of(cases[i].target), &fault), 0);
+        assert_int_equal(upstream_url_join(&url, &target, out, size), size - 1);
+        assert_string_equal(out, cases[i].joined);
+        assert_int_equal(upstream_url_join(&url, &target, out, size - 1), -ENOSPC);
+        guard_free(out, size);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +256,7 @@ int main(void)
         cmocka_unit_test(lengths_are_limited),
         cmocka_unit_test(the_gateway_has_conditions_of_its_own),
         cmocka_unit_test(origins_are_compared_by_parts),
+        cmocka_unit_test(targets_are_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
