@@ -62,7 +62,9 @@ UNIT_LIBS ?= -lcmocka -lcurl -lproxy -lz
 # --- flags -----------------------------------------------------------------------------------------------------------
 
 # _GNU_SOURCE is defined as empty, so that a file that defines it itself agrees.
-CPPFLAGS_ALL := -I. -D_GNU_SOURCE=
+# The version is one number, in the file VERSION.
+VERSION := $(shell cat VERSION)
+CPPFLAGS_ALL := -I. -D_GNU_SOURCE= -DCODEV_VERSION_NUMBER=$(VERSION)
 CFLAGS_ALL := -std=gnu11 -g -Wall -Wextra -Werror -ffunction-sections -fdata-sections -fno-common \
 	-ffile-prefix-map=$(CURDIR)=.
 HARDEN := -fstack-protector-strong -fstack-clash-protection

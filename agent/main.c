@@ -1,7 +1,7 @@
 /* codev-agent: the relay between a sandbox and its host. It looks at no byte of what it forwards.
  *
  * Started by codev-init with its table of forwards on descriptor 0 and its listeners inherited (see
- * common/wire/relay_config.h); no arguments. Ends with status 0 when descriptor 0 ends, with 78 (EX_CONFIG)
+ * common/wire/relay_config.h); its only argument is --version. Ends with status 0 when descriptor 0 ends, 78 (EX_CONFIG)
  * and a line on standard error when the table cannot be served, with 71 (EX_OSERR) when the system
  * fails it.
  */
@@ -18,6 +18,7 @@
 #include "agent/relay.h"
 #include "common/net/tls_profile.h"
 #include "common/os/io.h"
+#include "common/wire/protocol.h"
 
 /* Two sockets a connection; listeners, the DNS stub, epoll and standard descriptors. */
 #define DESCRIPTORS_NEEDED (2 * BUFFERED_MAX + OVERFLOW_MAX + DNS_STREAMS_MAX + 32)
@@ -60,10 +61,20 @@ static int read_config(struct relay_config *config, struct failure *why)
     return config_check(config, why);
 }
 
-int main(void)
+static int print_version(void)
+{
+    static const char text[] = "codev-agent " CODEV_VERSION "\n";
+
+    return write(STDOUT_FILENO, text, sizeof(text) - 1) < 0 ? EX_IOERR : EX_OK;
+}
+
+int main(int argc, char **argv)
 {
     struct failure why;
     struct relay_config config;
+
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return print_version();
     signal(SIGPIPE, SIG_IGN);
     if (confine_process(&why) < 0)
         return complain(EX_OSERR, &why);

@@ -16,6 +16,7 @@
 
 #include "common/os/io.h"
 #include "common/os/pages.h"
+#include "common/wire/protocol.h"
 #include "init/host/events.h"
 #include "init/sandbox.h"
 #include "init/shutdown.h"
@@ -152,10 +153,19 @@ static int refuse(void)
     return 64; /* EX_USAGE */
 }
 
+static int print_version(void)
+{
+    static const char text[] = "codev-init " CODEV_VERSION "\n";
+
+    return write(STDOUT_FILENO, text, sizeof(text) - 1) < 0;
+}
+
 int main(int argc, char **argv)
 {
     bool machine = getpid() == 1; /* whatever the kernel's command line gave it as arguments */
 
+    if (!machine && argc == 2 && strcmp(argv[1], "--version") == 0)
+        return print_version();
     if (!machine && (argc != 2 || strcmp(argv[1], "--wsl") != 0))
         return refuse();
     reserve_stdio();

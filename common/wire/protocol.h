@@ -3,7 +3,11 @@
 #define COMMON_WIRE_PROTOCOL_H
 
 #define PROTOCOL_VERSION 1
-#define CODEV_VERSION "0.1.0"
+
+/* The text of the file VERSION, which the Makefile passes as a bare number. */
+#define CODEV_TEXT_OF(number) #number
+#define CODEV_TEXT(number) CODEV_TEXT_OF(number)
+#define CODEV_VERSION CODEV_TEXT(CODEV_VERSION_NUMBER)
 
 #define CONTROL_LINE_MAX (1024 * 1024) /* one JSON object with its newline */
 #define CONTROL_TOKENS_MAX                                                                         \
