@@ -59,7 +59,10 @@ static int read_rules(struct failure *why)
 /* Before there is a secret in this process. */
 static int start_resolver(struct failure *why)
 {
-    return broker.options.check ? 0 : proxy_table_open(&broker.proxies, &broker.options, why);
+    return broker.options.check
+               ? 0
+               : proxy_table_open(&broker.proxies, &broker.options.proxy, broker.options.ca_files,
+                                  broker.options.ca_file_count, why);
 }
 
 static int read_credential(struct failure *why)
@@ -165,7 +168,7 @@ static int confine(struct failure *why)
         .ca_files = broker.options.ca_files,
         .ca_file_count = broker.options.ca_file_count,
         .log = broker.log.path,
-        .kerberos = broker.options.proxy_mode != PROXY_MODE_NONE,
+        .kerberos = broker.options.proxy.mode != PROXY_MODE_NONE,
     };
     for (size_t i = 0; i < broker.listener_count; i++)
         if (broker.listeners[i].endpoint.kind == ENDPOINT_UNIX)

@@ -150,8 +150,8 @@ static int store_proxy_script(struct broker_options *options, const char *url, s
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
         size_t length = strlen(schemes[i]);
         if (strncasecmp(url, schemes[i], length) == 0 && url[length] != '\0') {
-            options->proxy_mode = PROXY_MODE_SCRIPT;
-            options->proxy_script = url;
+            options->proxy.mode = PROXY_MODE_SCRIPT;
+            options->proxy.script = url;
             return strlen(url) <= PROXY_SCRIPT_URL_MAX
                        ? 0
                        : failure_set(why, EINVAL, "the PAC script's URL is too long");
@@ -167,19 +167,19 @@ static int set_proxy(struct broker_options *options, const char *value, struct f
 {
     static const char script[] = "pac+";
     if (strcmp(value, "system") == 0) {
-        options->proxy_mode = PROXY_MODE_SYSTEM;
+        options->proxy.mode = PROXY_MODE_SYSTEM;
         return 0;
     }
     if (strcmp(value, "none") == 0) {
-        options->proxy_mode = PROXY_MODE_NONE;
+        options->proxy.mode = PROXY_MODE_NONE;
         return 0;
     }
     if (strncmp(value, script, sizeof(script) - 1) == 0)
         return store_proxy_script(options, value + sizeof(script) - 1, why);
-    options->proxy_mode = PROXY_MODE_URL;
-    options->proxies.count = 0;
-    int result = proxy_list_add_url(&options->proxies, value, why);
-    if (result == 0 && options->proxies.proxies[0].kind == PROXY_DIRECT)
+    options->proxy.mode = PROXY_MODE_URL;
+    options->proxy.list.count = 0;
+    int result = proxy_list_add_url(&options->proxy.list, value, why);
+    if (result == 0 && options->proxy.list.proxies[0].kind == PROXY_DIRECT)
         return failure_set(why, EINVAL, "direct:// is no proxy: say none");
     return result;
 }
@@ -188,22 +188,22 @@ static int set_pac_mandatory(struct broker_options *options, const char *value, 
 {
     (void)value;
     (void)why;
-    options->pac_mandatory = true;
+    options->proxy.pac_mandatory = true;
     return 0;
 }
 
 static int set_proxy_auth_host(struct broker_options *options, const char *value,
                                struct failure *why)
 {
-    if (options->proxy_auth_host_count == OPTIONS_PROXY_AUTH_HOSTS_MAX)
-        return failure_set(why, EINVAL, "given more than %d times", OPTIONS_PROXY_AUTH_HOSTS_MAX);
+    if (options->proxy.auth_host_count == PROXY_AUTH_HOSTS_MAX)
+        return failure_set(why, EINVAL, "given more than %d times", PROXY_AUTH_HOSTS_MAX);
     struct upstream_url url = {0};
     int result = upstream_url_parse_authority(&url, slice_of(value), why);
     if (result < 0)
         return result;
     if (url.port != 0 || url.ipv6)
         return failure_set(why, EINVAL, "'%.100s': a host's name without a port", value);
-    options->proxy_auth_hosts[options->proxy_auth_host_count++] = value;
+    options->proxy.auth_hosts[options->proxy.auth_host_count++] = value;
     return 0;
 }
 

@@ -16,12 +16,12 @@
 #include "common/os/failure.h"
 #include "host-broker/base/slice.h"
 #include "host-broker/http/upstream_url.h"
-#include "host-broker/proxy/proxy_list.h"
+#include "host-broker/proxy/proxy_settings.h"
+#include "host-broker/proxy/resolver.h"
 
 #define OPTIONS_LISTENERS_MAX 8
-#define OPTIONS_CA_FILES_MAX 8
+#define OPTIONS_CA_FILES_MAX RESOLVER_CA_FILES_MAX
 #define OPTIONS_GATEWAY_ALLOW_MAX 64
-#define OPTIONS_PROXY_AUTH_HOSTS_MAX 16
 
 /* Exit statuses (sysexits.h's numbers). */
 enum broker_exit {
@@ -39,15 +39,6 @@ enum gateway_auth {
     GATEWAY_AUTH_X_API_KEY, /* x-api-key: TOKEN */
     GATEWAY_AUTH_HEADER,    /* NAME: TOKEN */
     GATEWAY_AUTH_COUNT
-};
-
-/* Where the way to upstreams comes from (--proxy). */
-enum proxy_mode {
-    PROXY_MODE_SYSTEM, /* environment, then the desktop's settings */
-    PROXY_MODE_NONE,
-    PROXY_MODE_URL,    /* proxies */
-    PROXY_MODE_SCRIPT, /* proxy_script */
-    PROXY_MODE_COUNT
 };
 
 /* One --gateway-allow 'METHOD /prefix'; METHOD `*` is any. */
@@ -72,12 +63,7 @@ struct broker_options {
     char guest_url_text[UPSTREAM_ORIGIN_MAX];
     const char *ca_files[OPTIONS_CA_FILES_MAX];
     size_t ca_file_count;
-    enum proxy_mode proxy_mode;
-    struct proxy_list proxies; /* PROXY_MODE_URL */
-    const char *proxy_script;  /* PROXY_MODE_SCRIPT: the PAC script's URL (http, https or file) */
-    bool pac_mandatory;        /* no direct connection when a PAC script cannot be had */
-    const char *proxy_auth_hosts[OPTIONS_PROXY_AUTH_HOSTS_MAX];
-    size_t proxy_auth_host_count; /* proxies that may get Negotiate though a script chose them */
+    struct proxy_options proxy;
     unsigned max_requests, max_connections;
     unsigned idle_timeout_seconds;
     const char *log; /* NULL: standard error */

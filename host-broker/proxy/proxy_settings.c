@@ -46,14 +46,14 @@ static void read_environment(struct proxy_choice *choice, bool https,
     }
 }
 
-void proxy_settings_read(struct proxy_settings *settings, const struct broker_options *options,
+void proxy_settings_read(struct proxy_settings *settings, const struct proxy_options *options,
                          const char *(*get)(const char *name))
 {
     static const char *const no_proxy[] = {"no_proxy", "NO_PROXY", NULL};
     *settings = (struct proxy_settings){.no_proxy = first_set(no_proxy, get, NULL)};
     for (int https = 0; https < 2; https++) {
         struct proxy_choice *choice = &settings->choices[https];
-        switch (options->proxy_mode) {
+        switch (options->mode) {
         case PROXY_MODE_SYSTEM:
             read_environment(choice, https, get);
             break;
@@ -62,11 +62,11 @@ void proxy_settings_read(struct proxy_settings *settings, const struct broker_op
             break;
         case PROXY_MODE_URL:
             choice->answer = PROXY_ANSWER_LIST;
-            choice->list = options->proxies;
+            choice->list = options->list;
             break;
         case PROXY_MODE_SCRIPT:
             choice->answer = PROXY_ANSWER_SCRIPT;
-            choice->script = options->proxy_script;
+            choice->script = options->script;
             break;
         case PROXY_MODE_COUNT:
             break;

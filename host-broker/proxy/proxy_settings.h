@@ -9,8 +9,28 @@
 #ifndef HOST_BROKER_PROXY_PROXY_SETTINGS_H
 #define HOST_BROKER_PROXY_PROXY_SETTINGS_H
 
-#include "host-broker/config/options.h"
 #include "host-broker/proxy/proxy_list.h"
+
+#define PROXY_AUTH_HOSTS_MAX 16
+
+/* Where the proxies come from (--proxy). */
+enum proxy_mode {
+    PROXY_MODE_SYSTEM, /* the environment, then the desktop's settings */
+    PROXY_MODE_NONE,
+    PROXY_MODE_URL,    /* `list` */
+    PROXY_MODE_SCRIPT, /* `script` */
+    PROXY_MODE_COUNT
+};
+
+/* What the command line says about proxies. */
+struct proxy_options {
+    enum proxy_mode mode;
+    struct proxy_list list; /* PROXY_MODE_URL */
+    const char *script;     /* PROXY_MODE_SCRIPT: the PAC script's URL (http, https or file) */
+    bool pac_mandatory;     /* --pac-mandatory: without the PAC script requests are refused */
+    const char *auth_hosts[PROXY_AUTH_HOSTS_MAX]; /* --proxy-auth-host: these proxies get */
+    size_t auth_host_count;                       /* Negotiate even if a script names them */
+};
 
 enum proxy_answer {
     PROXY_ANSWER_DIRECT,
@@ -35,7 +55,7 @@ struct proxy_settings {
 };
 
 /* Reads the environment through `get`, whose texts must stay. */
-void proxy_settings_read(struct proxy_settings *settings, const struct broker_options *options,
+void proxy_settings_read(struct proxy_settings *settings, const struct proxy_options *options,
                          const char *(*get)(const char *name));
 
 /* Looks up an upstream. Never returns NULL. */

@@ -11,16 +11,18 @@ static const char *get_variable(const char *name)
     return getenv(name);
 }
 
-int proxy_table_open(struct proxy_table *table, const struct broker_options *options,
-                     struct failure *why)
+int proxy_table_open(struct proxy_table *table, const struct proxy_options *options,
+                     const char *const *ca_files, size_t ca_file_count, struct failure *why)
 {
     table->options = options;
+    table->ca_files = ca_files;
+    table->ca_file_count = ca_file_count;
     table->resolver.fd = -1;
     table->deadline = NEVER;
     proxy_settings_read(&table->settings, options, get_variable);
     if (!proxy_settings_need_resolver(&table->settings))
         return 0;
-    return resolver_start(&table->resolver, options->ca_files, options->ca_file_count, why);
+    return resolver_start(&table->resolver, ca_files, ca_file_count, why);
 }
 
 int proxy_table_watch(struct proxy_table *table, struct event_loop *loop)
@@ -50,8 +52,7 @@ static int send_question(struct proxy_table *table, const struct pac_question *q
 {
     int result = 0;
     if (table->resolver.fd < 0) {
-        result = resolver_start(&table->resolver, table->options->ca_files,
-                                table->options->ca_file_count, why);
+        result = resolver_start(&table->resolver, table->ca_files, table->ca_file_count, why);
         if (result == 0)
             result = proxy_table_watch(table, table->loop);
         if (result < 0)

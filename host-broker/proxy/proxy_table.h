@@ -52,7 +52,9 @@ struct proxy_entry {
 };
 
 struct proxy_table {
-    const struct broker_options *options;
+    const struct proxy_options *options;
+    const char *const *ca_files; /* for the resolver */
+    size_t ca_file_count;
     struct proxy_settings settings;
     struct resolver resolver;
     struct event_loop *loop; /* NULL until proxy_table_watch */
@@ -62,9 +64,9 @@ struct proxy_table {
 };
 
 /* Reads the settings and starts the resolver if one could be needed. Before anything secret is read.
- * 0 or a negative errno. */
-int proxy_table_open(struct proxy_table *table, const struct broker_options *options,
-                     struct failure *why);
+ * 0 or a negative errno. `options` and `ca_files` must stay. */
+int proxy_table_open(struct proxy_table *table, const struct proxy_options *options,
+                     const char *const *ca_files, size_t ca_file_count, struct failure *why);
 
 /* From here on answers arrive as EVENT_RESOLVER. 0 or a negative errno. */
 int proxy_table_watch(struct proxy_table *table, struct event_loop *loop);

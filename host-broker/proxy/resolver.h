@@ -10,15 +10,17 @@
 #include <sys/types.h>
 
 #include "common/os/failure.h"
-#include "host-broker/config/options.h"
 #include "host-broker/proxy/pac_resolver.h"
+
+#define RESOLVER_CA_FILES_MAX 8
 
 struct resolver {
     pid_t pid;
     int fd; /* -1: not running */
 };
 
-/* 0 or a negative errno with a reason. The CA files are those of the command line. */
+/* 0 or a negative errno with a reason. `ca_files` (at most RESOLVER_CA_FILES_MAX) are trusted for the
+ * download of PAC scripts. */
 int resolver_start(struct resolver *resolver, const char *const *ca_files, size_t count,
                    struct failure *why);
 

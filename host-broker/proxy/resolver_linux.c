@@ -99,7 +99,7 @@ static int spawn(pid_t *pid, int socket, char **argv)
 int resolver_start(struct resolver *resolver, const char *const *ca_files, size_t count,
                    struct failure *why)
 {
-    char *argv[OPTIONS_CA_FILES_MAX + 3] = {"codev-broker", PAC_RESOLVER_ARGUMENT};
+    char *argv[RESOLVER_CA_FILES_MAX + 3] = {"codev-broker", PAC_RESOLVER_ARGUMENT};
     int ends[2];
     for (size_t i = 0; i < count; i++)
         argv[2 + i] = (char *)ca_files[i];

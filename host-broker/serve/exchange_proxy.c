@@ -26,11 +26,11 @@ static const struct proxy *present(const struct exchange *exchange)
 
 static bool may_negotiate(const struct exchange *exchange, const struct proxy *proxy)
 {
-    const struct broker_options *options = &exchange->connection->broker->options;
+    const struct proxy_options *options = &exchange->connection->broker->options.proxy;
     if (!exchange->way.by_script)
         return true;
-    for (size_t i = 0; i < options->proxy_auth_host_count; i++)
-        if (strcasecmp(options->proxy_auth_hosts[i], proxy->host) == 0)
+    for (size_t i = 0; i < options->auth_host_count; i++)
+        if (strcasecmp(options->auth_hosts[i], proxy->host) == 0)
             return true;
     return false;
 }
@@ -201,8 +201,8 @@ static void report(struct broker *broker, enum pac_verdict verdict, const char *
     bool trouble = verdict == PAC_UNAVAILABLE || verdict == PAC_FAILED;
     if (verdict == PAC_UNAVAILABLE)
         broker_warn(broker, "the PAC script is unavailable, so %s: %s",
-                    broker->options.pac_mandatory ? "requests are refused"
-                                                  : "connections are direct",
+                    broker->options.proxy.pac_mandatory ? "requests are refused"
+                                                        : "connections are direct",
                     text);
     else if (verdict == PAC_FAILED)
         broker_warn(broker, "no way through the proxies could be found: %s", text);

@@ -39,8 +39,8 @@ static void defaults_are_those_of_the_design(void **state)
     assert_int_equal(options.gateway_auth, GATEWAY_AUTH_BEARER);
     assert_true(slice_equal(options.gateway_header, SLICE_LITERAL("Authorization")));
     assert_string_equal(options.guest_url, "http://127.0.0.1:8788");
-    assert_int_equal(options.proxy_mode, PROXY_MODE_SYSTEM);
-    assert_false(options.pac_mandatory);
+    assert_int_equal(options.proxy.mode, PROXY_MODE_SYSTEM);
+    assert_false(options.proxy.pac_mandatory);
     assert_int_equal(options.max_requests, 256);
     assert_int_equal(options.max_connections, 1024);
     assert_int_equal(options.idle_timeout_seconds, 1800);
@@ -72,11 +72,11 @@ static void every_option_is_stored(void **state)
     assert_string_equal(options.guest_url, "http://127.0.0.1:9");
     assert_int_equal(options.ca_file_count, 2);
     assert_string_equal(options.ca_files[1], "/b");
-    assert_int_equal(options.proxy_mode, PROXY_MODE_URL);
-    assert_string_equal(options.proxies.proxies[0].host, "p");
-    assert_true(options.pac_mandatory);
-    assert_int_equal(options.proxy_auth_host_count, 2);
-    assert_string_equal(options.proxy_auth_hosts[1], "b.corp");
+    assert_int_equal(options.proxy.mode, PROXY_MODE_URL);
+    assert_string_equal(options.proxy.list.proxies[0].host, "p");
+    assert_true(options.proxy.pac_mandatory);
+    assert_int_equal(options.proxy.auth_host_count, 2);
+    assert_string_equal(options.proxy.auth_hosts[1], "b.corp");
     assert_int_equal(options.max_requests, 1);
     assert_int_equal(options.max_connections, 2);
     assert_int_equal(options.idle_timeout_seconds, 7200);

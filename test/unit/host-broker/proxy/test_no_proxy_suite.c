@@ -107,7 +107,7 @@ static void take_variable(uint32_t config, const char *member, char out[256])
 /* The way for a URL as Go writes it: the proxy's URL, without a port that nobody wrote, or <nil>. */
 static void find_way(const struct upstream_url *url, char out[PROXY_URL_MAX])
 {
-    static struct broker_options options;
+    static struct proxy_options options;
     static struct proxy_settings settings;
     proxy_settings_read(&settings, &options, get_variable);
     const struct proxy_choice *choice = proxy_settings_find(&settings, url);

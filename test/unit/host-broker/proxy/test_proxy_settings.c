@@ -7,7 +7,7 @@
 #include "host-broker/proxy/proxy_settings.h"
 
 static const char *const *environment; /* name, value, ..., NULL */
-static struct broker_options options;
+static struct proxy_options options;
 static struct proxy_settings settings;
 
 static const char *get_variable(const char *name)
@@ -29,9 +29,9 @@ static const struct proxy_choice *find(const char *text)
 #define SET(...)                                                                                   \
     static const char *const set[] = {__VA_ARGS__, NULL};                                          \
     environment = set;                                                                             \
-    options = (struct broker_options)                                                              \
+    options = (struct proxy_options)                                                               \
     {                                                                                              \
-        .proxy_mode = PROXY_MODE_SYSTEM                                                            \
+        .mode = PROXY_MODE_SYSTEM                                                                  \
     }
 
 static void check_proxy(const char *url, const char *host)
@@ -109,8 +109,8 @@ static void loopback_and_no_proxy_are_direct_in_every_mode(void **state)
                                          "https://x.intra.example"};
     SET("https_proxy", "http://two:2", "no_proxy", "intra.example");
     for (int mode = 0; mode < PROXY_MODE_COUNT; mode++) {
-        options.proxy_mode = (enum proxy_mode)mode;
-        options.proxy_script = "http://h/p.pac";
+        options.mode = (enum proxy_mode)mode;
+        options.script = "http://h/p.pac";
         for (size_t i = 0; i < ARRAY_LENGTH(direct); i++)
             assert_int_equal(find(direct[i])->answer, PROXY_ANSWER_DIRECT);
         assert_true(mode == PROXY_MODE_NONE ||
@@ -122,13 +122,13 @@ static void the_command_line_wins(void **state)
 {
     (void)state;
     SET("https_proxy", "http://two:2");
-    options.proxy_mode = PROXY_MODE_URL;
-    assert_int_equal(proxy_list_add_url(&options.proxies, "http://mine:1", NULL), 0);
+    options.mode = PROXY_MODE_URL;
+    assert_int_equal(proxy_list_add_url(&options.list, "http://mine:1", NULL), 0);
     check_proxy("https://a.example", "mine");
-    options.proxy_mode = PROXY_MODE_NONE;
+    options.mode = PROXY_MODE_NONE;
     assert_int_equal(find("https://a.example")->answer, PROXY_ANSWER_DIRECT);
-    options.proxy_mode = PROXY_MODE_SCRIPT;
-    options.proxy_script = "file:///p.pac";
+    options.mode = PROXY_MODE_SCRIPT;
+    options.script = "file:///p.pac";
     assert_int_equal(find("https://a.example")->answer, PROXY_ANSWER_SCRIPT);
 }
 
