@@ -1,9 +1,12 @@
-/* See mount_check.h. Containment is decided on inodes: `inner` lies in `outer` when outer's device and
- * inode are met on the way from inner up to the root. */
+/* Opens the mounts and checks them against the table of protected paths.
+ *
+ * Containment is decided by inodes: `inner` lies in `outer` when the device and inode of `outer` occur
+ * on the way from `inner` up to the root. */
 #include "qemu-harness/launcher/folders/mount_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +14,40 @@
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
+
+#define APP_RULES "sandbox-egress.json" /* the broker reads it in --app-data */
+
+#define OPTION(member) .source = PROTECTED_OPTION, .offset = offsetof(struct options, member)
+#define OPTION_LIST(member)                                                                        \
+    .source = PROTECTED_OPTION_LIST, .offset = offsetof(struct options, member)
+#define FOUND(member) .source = PROTECTED_FOUND, .offset = offsetof(struct found_paths, member)
+#define VARIABLE(name) .source = PROTECTED_VARIABLE, .variable = (name)
+
+const struct protected_row protected_rows[] = {
+    {"the runtime folder", FOUND(run_folder)},
+    {"the app-data folder", OPTION(app_data)},
+    {"the rules file", OPTION(app_data), .file = APP_RULES}, /* it may be a symbolic link */
+    {"the rules file", OPTION(rules)},
+    {"the gateway's token file", OPTION(gateway_token_file)},
+    {"the CA file", OPTION_LIST(ca_files)},
+    {"the rig's folder", FOUND(machine_folder)},
+    {"the kernel", FOUND(kernel), .readonly_allowed = true},
+    {"the image", FOUND(image), .readonly_allowed = true},
+    {"this program", FOUND(this_program), .readonly_allowed = true},
+    {"the program", FOUND(machine_program), .readonly_allowed = true},
+    {"the program", OPTION(broker), .readonly_allowed = true},
+    {"the program", OPTION(virtiofsd), .readonly_allowed = true},
+    {"the program", OPTION(vsock_device), .readonly_allowed = true},
+    {"the configuration file", OPTION(config), .readonly_allowed = true},
+    {"the events file", OPTION(events), .readonly_allowed = true},
+    {"the console file", OPTION(console), .readonly_allowed = true},
+    {"the broker's log", OPTION(broker_log), .readonly_allowed = true, .dash_is_none = true},
+    /* the broker trusts these CAs too */
+    {"the CA file", VARIABLE("SSL_CERT_FILE"), .readonly_allowed = true},
+    {"the CA folder", VARIABLE("SSL_CERT_DIR"), .readonly_allowed = true},
+    {"the CA file", VARIABLE("NODE_EXTRA_CA_CERTS"), .readonly_allowed = true},
+};
+const unsigned protected_row_count = ARRAY_LENGTH(protected_rows);
 
 static int mount_open(struct mount *mount, unsigned index, const char *text, struct failure *why)
 {
@@ -103,7 +140,7 @@ static int folder_lies_in(int inner, const struct stat *outer)
     }
 }
 
-/* Judges one resolved protected path against one mount. */
+/* Checks one mount against one path as it stands. */
 static int mount_check_path(const struct mount *mount, const char *what, const char *path,
                             struct failure *why)
 {
@@ -128,7 +165,7 @@ static int mount_check_path(const struct mount *mount, const char *what, const c
     return error < 0 ? failure_errno(why, -error, "%s %s", what, path) : 0;
 }
 
-/* Where the part of a path begins that has no ".." in it: before, one leaves a folder without any link. */
+/* Offset of the part of a path behind its last "..": a "..", too, leaves a folder, without any link. */
 static size_t behind_last_parent(const char *path)
 {
     size_t begin = 0;
@@ -139,7 +176,8 @@ static size_t behind_last_parent(const char *path)
     return begin;
 }
 
-/* 1 when the way to the mount's folder goes through `outer` and out of it again by a symbolic link. */
+/* 1 when the path of the mount leads through `outer` and out of it again by a symbolic link, 0 when not,
+ * or a negative errno. */
 static int leads_out_of(const struct mount *mount, const struct stat *outer)
 {
     const char *path = mount->spec.host;
@@ -179,26 +217,59 @@ static int check_links(const struct mount_table *table, const struct mount *moun
     return 0;
 }
 
-int mount_check(const struct mount_table *table, const struct protected_path *protected_paths,
-                unsigned count, struct failure *why)
+/* Checks one mount against one path of a row. The folder of a symbolic link counts as well as the
+ * folder of its target: both decide what is read. */
+static int check_value(const struct mount *mount, const struct protected_row *row,
+                       const char *value, struct failure *why)
+{
+    char path[PATH_MAX], real[PATH_MAX];
+    if (!value || !value[0] || (row->dash_is_none && strcmp(value, "-") == 0))
+        return 0;
+    const char *slash = row->file ? "/" : "", *file = row->file ? row->file : "";
+    if (snprintf(path, sizeof(path), "%s%s%s", value, slash, file) >= (int)sizeof(path))
+        return failure_errno(why, ENAMETOOLONG, "%s %.64s...", row->what, value);
+    int result = mount_check_path(mount, row->what, path, why);
+    if (!result && realpath(path, real))
+        result = mount_check_path(mount, row->what, real, why);
+    return result;
+}
+
+static int check_row(const struct mount *mount, const struct protected_row *row,
+                     const struct options *options, const struct found_paths *found,
+                     struct failure *why)
+{
+    const void *option = (const char *)options + row->offset;
+    const struct option_list *list = option;
+    int result = 0;
+    if (row->readonly_allowed && mount->spec.readonly)
+        return 0;
+    switch (row->source) {
+    case PROTECTED_OPTION:
+        return check_value(mount, row, *(const char *const *)option, why);
+    case PROTECTED_OPTION_LIST:
+        for (unsigned i = 0; i < list->count && !result; i++)
+            result = check_value(mount, row, list->items[i], why);
+        return result;
+    case PROTECTED_FOUND:
+        return check_value(mount, row,
+                           *(const char *const *)(const void *)((const char *)found + row->offset),
+                           why);
+    case PROTECTED_VARIABLE:
+        return check_value(mount, row, getenv(row->variable), why);
+    }
+    return failure_set(why, EINVAL, "%s: no source", row->what);
+}
+
+int mount_check(const struct mount_table *table, const struct options *options,
+                const struct found_paths *found, struct failure *why)
 {
     for (unsigned i = 0; i < table->count; i++) {
-        int linked = check_links(table, &table->entries[i], why);
-        if (linked)
-            return linked;
-        for (unsigned j = 0; j < count; j++) {
-            const struct protected_path *one = &protected_paths[j];
-            if (!one->path || !one->path[0] ||
-                (one->writable_only && table->entries[i].spec.readonly))
-                continue;
-            char real[PATH_MAX];
-            /* the link's own folder counts as well as its target's: both decide what is read */
-            int result = mount_check_path(&table->entries[i], one->what, one->path, why);
-            if (!result && realpath(one->path, real))
-                result = mount_check_path(&table->entries[i], one->what, real, why);
-            if (result)
-                return result;
-        }
+        const struct mount *mount = &table->entries[i];
+        int result = check_links(table, mount, why);
+        for (unsigned row = 0; row < ARRAY_LENGTH(protected_rows) && !result; row++)
+            result = check_row(mount, &protected_rows[row], options, found, why);
+        if (result)
+            return result;
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-/* See programs.h. /proc/self/exe says where we are. */
+/* Finds programs and files; Linux tells the path of our own executable in /proc/self/exe. */
 #include "qemu-harness/launcher/host/programs.h"
 
 #include <errno.h>
@@ -7,13 +7,21 @@
 #include <string.h>
 #include <unistd.h>
 
+int program_own(char out[PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", out, PATH_MAX - 1);
+    if (length < 0)
+        return -errno;
+    out[length] = '\0';
+    return 0;
+}
+
 int program_beside(char out[PATH_MAX], const char *relative)
 {
     char own[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
-    if (length < 0)
-        return -errno;
-    own[length] = '\0';
+    int result = program_own(own);
+    if (result)
+        return result;
     char *slash = strrchr(own, '/');
     if (!slash)
         return -ENOENT;

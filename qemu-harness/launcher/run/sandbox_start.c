@@ -12,10 +12,9 @@
 #include "common/os/io.h"
 #include "common/text/encoding.h"
 #include "common/text/escape.h"
+#include "qemu-harness/launcher/host/programs.h"
 
 #define DIAGNOSTICS_LINES 10
-#define PROTECTED_FIXED 22              /* paths of step_mounts besides the CA files */
-#define APP_RULES "sandbox-egress.json" /* as the broker calls it */
 
 static int step_files(struct sandbox *sandbox, struct failure *why)
 {
@@ -49,45 +48,24 @@ static int step_machine(struct sandbox *sandbox, struct failure *why)
     return result;
 }
 
-/* What no mount may reach: see mount_check.h. */
 static int step_mounts(struct sandbox *sandbox, struct failure *why)
 {
     const struct options *options = &sandbox->options;
-    char app_rules[PATH_MAX];
-    bool log_is_file = options->broker_log && strcmp(options->broker_log, "-") != 0;
-    if (options->app_data &&
-        snprintf(app_rules, sizeof(app_rules), "%s/" APP_RULES, options->app_data) >= PATH_MAX)
-        return failure_set(why, ENAMETOOLONG, "--app-data: path too long");
-    struct protected_path paths[PROTECTED_FIXED + OPTION_REPEAT_MAX] = {
-        {"the runtime folder", sandbox->folder.path, false},
-        {"the app-data folder", options->app_data, false},
-        {"the rules file", options->rules, false},
-        {"the gateway's token file", options->gateway_token_file, false},
-        {"the kernel", sandbox->qemu.kernel_path, true},
-        {"the image", sandbox->qemu.image_path, true},
-        {"the rules file", options->app_data ? app_rules : NULL, false}, /* it may be a link */
-        {"the image", options->wsl ? sandbox->wsl.image_path : NULL, true},
-        {"the rig's folder", options->wsl_rig, false},
-        {"the program", options->wsl ? sandbox->wsl.program : NULL, true},
-        {"the configuration file", options->config, true},
-        {"the events file", options->events, true},
-        {"the console file", options->console, true},
-        {"the broker's log", log_is_file ? options->broker_log : NULL, true},
-        {"this program", "/proc/self/exe", true},
-        {"the program", sandbox->qemu.program, true},
-        {"the program", options->broker, true},
-        {"the program", options->virtiofsd, true},
-        {"the program", options->vsock_device, true},
-        {"the CA file", getenv("SSL_CERT_FILE"), true}, /* the broker trusts these too */
-        {"the CA folder", getenv("SSL_CERT_DIR"), true},
-        {"the CA file", getenv("NODE_EXTRA_CA_CERTS"), true},
+    char this_program[PATH_MAX];
+    int result = program_own(this_program);
+    if (result)
+        return failure_errno(why, -result, "path of this program");
+    struct found_paths found = {
+        .run_folder = sandbox->folder.path,
+        .this_program = this_program,
+        .machine_program = options->wsl ? sandbox->wsl.program : sandbox->qemu.program,
+        .machine_folder = options->wsl_rig,
+        .kernel = sandbox->qemu.kernel_path,
+        .image = options->wsl ? sandbox->wsl.image_path : sandbox->qemu.image_path,
     };
-    unsigned count = PROTECTED_FIXED;
-    for (unsigned i = 0; i < options->ca_files.count; i++)
-        paths[count++] = (struct protected_path){"the CA file", options->ca_files.items[i], false};
-    int result = mount_table_open(&sandbox->mounts, &options->mounts, why);
+    result = mount_table_open(&sandbox->mounts, &options->mounts, why);
     if (!result)
-        result = mount_check(&sandbox->mounts, paths, count, why);
+        result = mount_check(&sandbox->mounts, options, &found, why);
     return result || !options->wsl ? result : wsl_name_mounts(&sandbox->wsl, &sandbox->mounts, why);
 }
 

@@ -1,4 +1,5 @@
-/* Which folders may be mounted: containment in both directions, through symbolic links, and read-only. */
+/* Which folders may be mounted: containment in both directions, through symbolic links, and read-only;
+ * and that each row of the table of protected paths counts. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -32,6 +33,9 @@ static void make_file(const char *name)
 static int make_tree(void **state)
 {
     (void)state;
+    unsetenv("SSL_CERT_FILE");
+    unsetenv("SSL_CERT_DIR");
+    unsetenv("NODE_EXTRA_CA_CERTS");
     assert_non_null(mkdtemp(base));
     assert_int_equal(mkdir(in_base("data"), 0755), 0);
     assert_int_equal(mkdir(in_base("data/sub"), 0755), 0);
@@ -56,17 +60,98 @@ static int remove_tree(void **state)
     return rmdir(base);
 }
 
-/* Opens one mount and judges it against one path. */
-static int judge(const char *mount, const char *path, bool writable_only, struct failure *why)
+static int judge_all(const char *mount, const struct options *options,
+                     const struct found_paths *found, struct failure *why)
 {
     struct option_list list = {.items = {mount}, .count = 1};
-    struct protected_path one = {"the thing", path, writable_only};
     struct mount_table table;
     int result = mount_table_open(&table, &list, why);
     if (!result)
-        result = mount_check(&table, &one, 1, why);
+        result = mount_check(&table, options, found, why);
     mount_table_close(&table);
     return result;
+}
+
+/* Opens one mount and checks it against one path: that of an option that a read-only mount may contain,
+ * or of one that it may not. */
+static int judge(const char *mount, const char *path, bool readonly_allowed, struct failure *why)
+{
+    struct options options = {.config = readonly_allowed ? path : NULL,
+                              .rules = readonly_allowed ? NULL : path};
+    struct found_paths found = {.run_folder = NULL};
+    return judge_all(mount, &options, &found, why);
+}
+
+/* One mount, and a path that no row but this one names. */
+static int judge_row(const char *mount, const struct protected_row *row, const char *path,
+                     struct failure *why)
+{
+    struct options options = {.port = -1};
+    struct found_paths found = {.run_folder = NULL};
+    void *option = (char *)&options + row->offset;
+    struct option_list *list = option;
+    switch (row->source) {
+    case PROTECTED_OPTION:
+        *(const char **)option = path;
+        break;
+    case PROTECTED_OPTION_LIST: /* the last of the list, so that no other is all that is looked at */
+        list->items[0] = "/nowhere";
+        list->items[1] = path;
+        list->count = 2;
+        break;
+    case PROTECTED_FOUND:
+        *(const char **)(void *)((char *)&found + row->offset) = path;
+        break;
+    case PROTECTED_VARIABLE:
+        assert_int_equal(setenv(row->variable, path, 1), 0);
+        break;
+    }
+    int result = judge_all(mount, &options, &found, why);
+    if (row->source == PROTECTED_VARIABLE)
+        unsetenv(row->variable);
+    return result;
+}
+
+static void each_row_counts(void **state)
+{
+    char readonly[300];
+    (void)state;
+    snprintf(readonly, sizeof(readonly), "%s:ro", in_base("data"));
+    assert_true(protected_row_count > 0);
+    for (unsigned i = 0; i < protected_row_count; i++) {
+        const struct protected_row *row = &protected_rows[i];
+        struct failure why = {""};
+        assert_int_equal(judge_row(in_base("data"), row, in_base("data/rules"), &why), -EPERM);
+        if (!row->file && !strstr(why.text, row->what)) /* another row has the folder itself */
+            fail_msg("%s: not in: %s", row->what, why.text);
+        assert_int_equal(judge_row(readonly, row, in_base("data/rules"), &why),
+                         row->readonly_allowed ? 0 : -EPERM);
+        assert_int_equal(judge_row(in_base("work"), row, in_base("data/rules"), &why), 0);
+    }
+}
+
+static void the_rules_of_an_app_by_a_link(void **state)
+{
+    struct options options = {.app_data = in_base("data2")};
+    struct found_paths found = {.run_folder = NULL};
+    struct failure why;
+    (void)state;
+    assert_int_equal(symlink(in_base("data/rules"), in_base("data2/sandbox-egress.json")), 0);
+    assert_int_equal(judge_all(in_base("data"), &options, &found, &why), -EPERM);
+    assert_non_null(strstr(why.text, "it contains the rules file "));
+    unlink(in_base("data2/sandbox-egress.json"));
+    assert_int_equal(judge_all(in_base("data"), &options, &found, &why), 0);
+}
+
+static void a_dash_is_no_log_file(void **state)
+{
+    struct options options = {.broker_log = "-"};
+    struct found_paths found = {.run_folder = NULL};
+    struct failure why;
+    (void)state;
+    assert_int_equal(judge_all(".:/workspace/here", &options, &found, &why), 0);
+    options = (struct options){.rules = "-"};
+    assert_int_equal(judge_all(".:/workspace/here", &options, &found, &why), -EPERM);
 }
 
 static void contains_is_refused(void **state)
@@ -74,7 +159,7 @@ static void contains_is_refused(void **state)
     struct failure why;
     (void)state;
     assert_int_equal(judge(in_base("data"), in_base("data/rules"), false, &why), -EPERM);
-    assert_non_null(strstr(why.text, "data refused: it contains the thing"));
+    assert_non_null(strstr(why.text, "data refused: it contains the rules file"));
     assert_non_null(strstr(why.text, "data/rules"));
     assert_int_equal(judge(base, in_base("data/rules"), false, &why), -EPERM);
     assert_int_equal(judge("/", in_base("data/rules"), false, &why), -EINVAL);
@@ -94,7 +179,7 @@ static void lying_in_is_refused(void **state)
     struct failure why;
     (void)state;
     assert_int_equal(judge(in_base("data/sub"), in_base("data"), false, &why), -EPERM);
-    assert_non_null(strstr(why.text, "it lies in the thing"));
+    assert_non_null(strstr(why.text, "it lies in the rules file"));
 }
 
 static void neighbours_are_allowed(void **state)
@@ -159,14 +244,16 @@ static void who_may_write(void **state)
     assert_true(mount_writable_by(&mount, 7, 7));
 }
 
-/* Judges the second mount beside the first. */
+/* Checks the second mount beside the first. */
 static int judge_beside(const char *first, const char *second, struct failure *why)
 {
     struct option_list list = {.items = {first, second}, .count = 2};
+    struct options options = {.port = -1};
+    struct found_paths found = {.run_folder = NULL};
     struct mount_table table;
     int result = mount_table_open(&table, &list, why);
     if (!result)
-        result = mount_check(&table, NULL, 0, why);
+        result = mount_check(&table, &options, &found, why);
     mount_table_close(&table);
     return result;
 }
@@ -206,11 +293,19 @@ static void links_out_of_a_writable_mount(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_path_is_none),   cmocka_unit_test(links_out_of_a_writable_mount),
-        cmocka_unit_test(contains_is_refused),     cmocka_unit_test(lying_in_is_refused),
-        cmocka_unit_test(neighbours_are_allowed),  cmocka_unit_test(links_do_not_help),
-        cmocka_unit_test(what_does_not_exist_yet), cmocka_unit_test(readonly_where_that_is_enough),
-        cmocka_unit_test(missing_folder_and_file), cmocka_unit_test(who_may_write),
+        cmocka_unit_test(each_row_counts),
+        cmocka_unit_test(the_rules_of_an_app_by_a_link),
+        cmocka_unit_test(a_dash_is_no_log_file),
+        cmocka_unit_test(an_empty_path_is_none),
+        cmocka_unit_test(links_out_of_a_writable_mount),
+        cmocka_unit_test(contains_is_refused),
+        cmocka_unit_test(lying_in_is_refused),
+        cmocka_unit_test(neighbours_are_allowed),
+        cmocka_unit_test(links_do_not_help),
+        cmocka_unit_test(what_does_not_exist_yet),
+        cmocka_unit_test(readonly_where_that_is_enough),
+        cmocka_unit_test(missing_folder_and_file),
+        cmocka_unit_test(who_may_write),
     };
     return cmocka_run_group_tests(tests, make_tree, remove_tree);
 }
