@@ -14,6 +14,7 @@ COMMON_SRCS := \
     common/text/number.c \
     common/os/pages.c \
     common/wire/preface.c \
+    common/os/seccomp_filter_linux.c \
     common/os/secret.c \
     common/net/tls_link.c \
     common/net/tls_pin.c \

@@ -1,15 +1,13 @@
 /* Confines the broker's process on Linux: Landlock for files, seccomp for system calls.
  *
- * Landlock: a rule covers a folder and everything below it, including files that are created later. A
- * file that may be replaced (the token, a CA file) is therefore allowed through its folder. Descriptors
- * that are already open are not affected, nor are memory files that are reopened through /proc/self/fd
- * (the collected CAs). All access rights that both this file and the running kernel know are handled
- * (include/uapi/linux/landlock.h, security/landlock/).
+ * Landlock: a rule covers a folder and everything below it, including files that are created later.
+ * A file that may be replaced (the token, a CA file) is therefore allowed through its folder.
+ * Descriptors that are already open are not affected, nor are memory files that are reopened
+ * through /proc/self/fd (the collected CAs). All access rights that both this file and the running
+ * kernel know are handled (include/uapi/linux/landlock.h, security/landlock/).
  *
- * seccomp: the filter refuses other ABIs, most kinds of socket, new processes, and the calls of a list;
- * everything else is allowed. The kernel finds out at load time which calls are always allowed and skips
- * the filter for them (kernel/seccomp.c, the action cache). Arguments are compared by their low 32 bits
- * because the kernel ignores the high ones of these calls.
+ * seccomp: the filter refuses other ABIs, most kinds of socket, new processes, and the calls of a
+ * list; everything else is allowed.
  */
 #include "host-broker/confine/confine.h"
 
@@ -17,12 +15,9 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,6 +30,7 @@
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
+#include "common/os/seccomp_filter_linux.h"
 
 /* Debian 12's headers end with the second version of the interface. */
 #define ACCESS_TRUNCATE (1ULL << 14)           /* 3: LANDLOCK_ACCESS_FS_TRUNCATE */
@@ -128,8 +124,8 @@ static void allow_trust(struct builder *builder, const struct confine_needs *nee
         allow(builder, folder, READ);
 }
 
-/* KRB5CCNAME is TYPE:RESIDUAL or a path; types without a file need nothing here (krb5 documentation,
- * "ccache types"). */
+/* KRB5CCNAME is TYPE:RESIDUAL or a path; types without a file need nothing here (krb5
+ * documentation, "ccache types"). */
 static void allow_tickets(struct builder *builder)
 {
     const char *name = getenv("KRB5CCNAME");
@@ -197,192 +193,101 @@ int confine_files(const struct confine_needs *needs, struct failure *why)
     return 1;
 }
 
-#if defined(__x86_64__)
-#define FILTER_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define FILTER_ARCH AUDIT_ARCH_AARCH64
-#else
-#error "the broker's filter has not been thought through for this architecture"
-#endif
+#define SOCKET_TYPE_MASK 0xf /* include/linux/net.h: SOCK_TYPE_MASK; flags are above it */
 
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "the low word of an argument is taken to come first"
-#endif
-
-#define FILTER_MAX 256
-#define X32_BIT 0x40000000u   /* asm/unistd.h: __X32_SYSCALL_BIT */
-#define SOCKET_TYPE_MASK 0xfu /* include/linux/net.h: SOCK_TYPE_MASK */
-
-#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define LOAD_ARGUMENT(n)                                                                           \
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + (n) * sizeof(uint64_t))
-#define IF_EQUAL(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), yes, no)
-#define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-#define REFUSE(error) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
-
-/* Numbers of another ABI mean something else: nothing of them runs. */
-static const struct sock_filter abi_part[] = {
-    LOAD(arch),
-    IF_EQUAL(FILTER_ARCH, 1, 0),
-    REFUSE(ENOSYS),
-    LOAD(nr),
-#ifdef __x86_64__
-    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1),
-    REFUSE(ENOSYS),
-#endif
-};
-
-/* Upstreams (TCP), names (UDP), resolver services and libcurl's wake-up (Unix), and the routing netlink
- * that getaddrinfo(3) asks for addresses. */
-static const struct sock_filter socket_part[] = {
-    IF_EQUAL(SYS_socket, 0, 14),
-    LOAD_ARGUMENT(0),
-    IF_EQUAL(AF_UNIX, 10, 0),
-    IF_EQUAL(AF_INET, 5, 0),
-    IF_EQUAL(AF_INET6, 4, 0),
-    IF_EQUAL(AF_NETLINK, 0, 2),
-    LOAD_ARGUMENT(2),
-    IF_EQUAL(NETLINK_ROUTE, 5, 0),
-    REFUSE(EAFNOSUPPORT),
-    LOAD_ARGUMENT(1), /* AF_INET and AF_INET6: streams and datagrams */
-    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SOCKET_TYPE_MASK),
-    IF_EQUAL(SOCK_STREAM, 1, 0),
-    IF_EQUAL(SOCK_DGRAM, 0, 1),
-    ALLOW,
-    REFUSE(EPERM),
-};
-
-/* Threads, and nothing but threads. */
-static const struct sock_filter clone_part[] = {
-    IF_EQUAL(SYS_clone, 0, 4),
-    LOAD_ARGUMENT(0),
-    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1),
-    ALLOW,
-    REFUSE(EPERM),
-};
-
-struct refused_call {
-    int number, error;
-};
-
-#define NO(name)                                                                                   \
-    {                                                                                              \
-        SYS_##name, EPERM                                                                          \
-    }
-
-static const struct refused_call refused_calls[] = {
+static const struct seccomp_rule rules[] = {
+    /* upstreams (TCP), names (UDP), resolver services and libcurl's wake-up (Unix), and the routing
+     * netlink that getaddrinfo(3) asks for addresses */
+    RULE(socket, ALLOW, ARGUMENT_IS(0, AF_UNIX)),
+    RULE(socket, ALLOW, ARGUMENT_IS(0, AF_NETLINK), ARGUMENT_IS(2, NETLINK_ROUTE)),
+    RULE(socket, REFUSE(EAFNOSUPPORT), ARGUMENT_IS_NOT(0, AF_INET), ARGUMENT_IS_NOT(0, AF_INET6)),
+    RULE(socket, ALLOW, ARGUMENT_MASKED(1, SOCKET_TYPE_MASK, SOCK_STREAM)),
+    RULE(socket, ALLOW, ARGUMENT_MASKED(1, SOCKET_TYPE_MASK, SOCK_DGRAM)),
+    RULE(socket, REFUSE(EPERM)),
+    /* threads, but no processes */
+    RULE(clone, ALLOW, ARGUMENT_HAS_ANY(0, CLONE_THREAD)),
+    RULE(clone, REFUSE(EPERM)),
     /* other programs and processes; clone3 hides its flags, and libraries fall back to clone */
-    NO(execve),
-    NO(execveat),
+    RULE(execve, REFUSE(EPERM)),
+    RULE(execveat, REFUSE(EPERM)),
 #ifdef SYS_fork
-    NO(fork),
-    NO(vfork),
+    RULE(fork, REFUSE(EPERM)),
+    RULE(vfork, REFUSE(EPERM)),
 #endif
-    {SYS_clone3, ENOSYS},
+    RULE(clone3, REFUSE(ENOSYS)),
     /* a look into other processes, or their descriptors */
-    NO(ptrace),
-    NO(process_vm_readv),
-    NO(process_vm_writev),
-    NO(pidfd_getfd),
-    NO(kcmp),
-    /* every listener is there already */
-    NO(listen),
-    /* sockets and files behind the filter's back */
-    {SYS_io_uring_setup, ENOSYS},
-    {SYS_io_uring_enter, ENOSYS},
-    {SYS_io_uring_register, ENOSYS},
-    NO(open_by_handle_at),
+    RULE(ptrace, REFUSE(EPERM)),
+    RULE(process_vm_readv, REFUSE(EPERM)),
+    RULE(process_vm_writev, REFUSE(EPERM)),
+    RULE(pidfd_getfd, REFUSE(EPERM)),
+    RULE(kcmp, REFUSE(EPERM)),
+    /* every listener is open already */
+    RULE(listen, REFUSE(EPERM)),
+    /* makes sockets and opens files that no filter sees */
+    RULE(io_uring_setup, REFUSE(ENOSYS)),
+    RULE(io_uring_enter, REFUSE(ENOSYS)),
+    RULE(io_uring_register, REFUSE(ENOSYS)),
+    RULE(open_by_handle_at, REFUSE(EPERM)),
     /* large parts of the kernel that have nothing to do with this */
-    NO(bpf),
-    NO(perf_event_open),
-    NO(userfaultfd),
-    NO(kexec_load),
-    NO(kexec_file_load),
-    NO(init_module),
-    NO(finit_module),
-    NO(delete_module),
-    NO(syslog),
-    NO(acct),
-    NO(quotactl),
-    NO(swapon),
-    NO(swapoff),
-    NO(reboot),
-    NO(personality),
+    RULE(bpf, REFUSE(EPERM)),
+    RULE(perf_event_open, REFUSE(EPERM)),
+    RULE(userfaultfd, REFUSE(EPERM)),
+    RULE(kexec_load, REFUSE(EPERM)),
+    RULE(kexec_file_load, REFUSE(EPERM)),
+    RULE(init_module, REFUSE(EPERM)),
+    RULE(finit_module, REFUSE(EPERM)),
+    RULE(delete_module, REFUSE(EPERM)),
+    RULE(syslog, REFUSE(EPERM)),
+    RULE(acct, REFUSE(EPERM)),
+    RULE(quotactl, REFUSE(EPERM)),
+    RULE(swapon, REFUSE(EPERM)),
+    RULE(swapoff, REFUSE(EPERM)),
+    RULE(reboot, REFUSE(EPERM)),
+    RULE(personality, REFUSE(EPERM)),
 #ifdef __x86_64__
-    NO(iopl),
-    NO(ioperm),
-    NO(modify_ldt),
+    RULE(iopl, REFUSE(EPERM)),
+    RULE(ioperm, REFUSE(EPERM)),
+    RULE(modify_ldt, REFUSE(EPERM)),
 #endif
     /* namespaces, mounts, clocks, host names, other users' ids */
-    NO(unshare),
-    NO(setns),
-    NO(mount),
-    NO(umount2),
-    NO(pivot_root),
-    NO(chroot),
-    NO(move_mount),
-    NO(open_tree),
-    NO(fsopen),
-    NO(fsmount),
-    NO(fspick),
-    NO(mount_setattr),
-    NO(settimeofday),
-    NO(clock_settime),
-    NO(clock_adjtime),
-    NO(adjtimex),
-    NO(sethostname),
-    NO(setdomainname),
-    NO(setuid),
-    NO(setgid),
-    NO(setreuid),
-    NO(setregid),
-    NO(setresuid),
-    NO(setresgid),
-    NO(setgroups),
-    NO(mknodat),
+    RULE(unshare, REFUSE(EPERM)),
+    RULE(setns, REFUSE(EPERM)),
+    RULE(mount, REFUSE(EPERM)),
+    RULE(umount2, REFUSE(EPERM)),
+    RULE(pivot_root, REFUSE(EPERM)),
+    RULE(chroot, REFUSE(EPERM)),
+    RULE(move_mount, REFUSE(EPERM)),
+    RULE(open_tree, REFUSE(EPERM)),
+    RULE(fsopen, REFUSE(EPERM)),
+    RULE(fsmount, REFUSE(EPERM)),
+    RULE(fspick, REFUSE(EPERM)),
+    RULE(mount_setattr, REFUSE(EPERM)),
+    RULE(settimeofday, REFUSE(EPERM)),
+    RULE(clock_settime, REFUSE(EPERM)),
+    RULE(clock_adjtime, REFUSE(EPERM)),
+    RULE(adjtimex, REFUSE(EPERM)),
+    RULE(sethostname, REFUSE(EPERM)),
+    RULE(setdomainname, REFUSE(EPERM)),
+    RULE(setuid, REFUSE(EPERM)),
+    RULE(setgid, REFUSE(EPERM)),
+    RULE(setreuid, REFUSE(EPERM)),
+    RULE(setregid, REFUSE(EPERM)),
+    RULE(setresuid, REFUSE(EPERM)),
+    RULE(setresgid, REFUSE(EPERM)),
+    RULE(setgroups, REFUSE(EPERM)),
+    RULE(mknodat, REFUSE(EPERM)),
 };
-
-struct filter_builder {
-    struct sock_filter code[FILTER_MAX];
-    size_t length;
-};
-
-static void append(struct filter_builder *filter, const struct sock_filter *part, size_t count)
-{
-    if (filter->length + count <= FILTER_MAX)
-        memcpy(filter->code + filter->length, part, count * sizeof(*part));
-    filter->length += count; /* beyond FILTER_MAX: refused below */
-}
-
-static int build(struct filter_builder *filter)
-{
-    static const struct sock_filter allow = ALLOW;
-    append(filter, abi_part, ARRAY_LENGTH(abi_part));
-    append(filter, socket_part, ARRAY_LENGTH(socket_part));
-    append(filter, clone_part, ARRAY_LENGTH(clone_part));
-    for (size_t i = 0; i < ARRAY_LENGTH(refused_calls); i++) {
-        const struct sock_filter pair[] = {IF_EQUAL(refused_calls[i].number, 0, 1),
-                                           REFUSE(refused_calls[i].error)};
-        append(filter, pair, ARRAY_LENGTH(pair));
-    }
-    append(filter, &allow, 1);
-    return filter->length <= FILTER_MAX ? 0 : -E2BIG;
-}
 
 int confine_calls(struct failure *why)
 {
-    struct filter_builder filter = {.length = 0};
-    int result = build(&filter);
-    if (result < 0)
-        return failure_errno(why, -result, "build the filter of system calls");
-    struct sock_fprog program = {.len = (unsigned short)filter.length, .filter = filter.code};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return failure_errno(why, errno, "PR_SET_NO_NEW_PRIVS");
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0)
+    int result = seccomp_filter_load_table(rules, ARRAY_LENGTH(rules), ALLOW, REFUSE(ENOSYS));
+    if (result == 0)
         return 1;
-    if (errno == EINVAL) /* a kernel without CONFIG_SECCOMP_FILTER */
+    if (result == -EINVAL) /* a kernel without CONFIG_SECCOMP_FILTER */
         return 0;
-    return failure_errno(why, errno, "load the filter of system calls");
+    return failure_errno(why, -result, "load the filter of system calls");
 }
 
 int confine_process(const struct confine_needs *needs, struct failure *why)

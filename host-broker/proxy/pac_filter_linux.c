@@ -1,148 +1,103 @@
-/* Seccomp filters for the processes that meet libproxy: see pac_resolver.h.
+/* System call filters of the processes that run libproxy: deny lists, what is not refused is
+ * allowed.
  *
- * Lists of what is refused, with errors: the interpreter is large and foreign, so what it needs cannot be
- * listed. What matters: it starts no program, writes no file, looks into no process, and reaches no kind
- * of socket but those of name resolution. Connections by TCP are not kept from it (resolvers use them);
- * it has nothing to tell.
+ * The calls that libproxy and its interpreter need cannot be listed. The filters make sure that the
+ * process starts no program, writes no file, inspects no other process and has no sockets except
+ * those of name resolution. TCP connections stay possible, because resolvers use them; the process
+ * knows no secret that it could send.
  */
 #include "host-broker/proxy/pac_resolver.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include "common/os/cleanup.h"
+#include "common/os/seccomp_filter_linux.h"
 
-#if defined(__x86_64__)
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#else
-#error "name this architecture's system calls"
-#endif
+/* flags of open(2) */
+#define WRITES (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)
 
-#define X32_BIT 0x40000000u
-#define FIELD(name) ((uint32_t)offsetof(struct seccomp_data, name))
-#define LOW_WORD(index) (FIELD(args) + 8 * (index)) /* both architectures are little-endian */
-
-#define LOAD(offset) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)
-#define RETURN(value) BPF_STMT(BPF_RET | BPF_K, value)
-#define REFUSE(error) RETURN(SECCOMP_RET_ERRNO | (error))
-/* Skips the next `count` instructions unless the loaded word is `value`. */
-#define UNLESS(value, count) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, count)
-
-#define PROLOGUE                                                                                   \
-    LOAD(FIELD(arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),                    \
-        RETURN(SECCOMP_RET_KILL_PROCESS), LOAD(FIELD(nr)),                                         \
-        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1), REFUSE(ENOSYS)
-#define DENY(name) UNLESS(__NR_##name, 1), REFUSE(EPERM)
-#define DENY_AS(name, error) UNLESS(__NR_##name, 1), REFUSE(error)
-/* Opening for anything but reading; `index` is the argument with the flags. */
-#define DENY_WRITING(name, index)                                                                  \
-    UNLESS(__NR_##name, 4), LOAD(LOW_WORD(index)),                                                 \
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC, 0, 1),         \
-        REFUSE(EACCES), RETURN(SECCOMP_RET_ALLOW)
-
-static int load(const struct sock_filter *filter, size_t count)
+static int load(const struct seccomp_rule *rules, size_t count)
 {
-    struct sock_fprog program = {.len = (unsigned short)count, .filter = (void *)filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -errno;
-    return 0;
+    return seccomp_filter_load_table(rules, count, ALLOW, KILL);
 }
 
-static const struct sock_filter settings_filter[] = {
-    PROLOGUE,
-    UNLESS(__NR_socket, 4),
-    LOAD(LOW_WORD(0)),
-    UNLESS(AF_UNIX, 1), /* the desktop's settings come over D-Bus */
-    RETURN(SECCOMP_RET_ALLOW),
-    REFUSE(EACCES),
-    DENY_AS(io_uring_setup, ENOSYS),
-    DENY(ptrace),
-    RETURN(SECCOMP_RET_ALLOW),
+static const struct seccomp_rule settings_rules[] = {
+    /* no network; the desktop's settings come over D-Bus */
+    RULE(socket, REFUSE(EACCES), ARGUMENT_IS_NOT(0, AF_UNIX)),
+    RULE(io_uring_setup, REFUSE(ENOSYS)),
+    RULE(ptrace, REFUSE(EPERM)),
 };
 
 int pac_filter_settings(void)
 {
-    return load(settings_filter, ARRAY_LENGTH(settings_filter));
+    return load(settings_rules, ARRAY_LENGTH(settings_rules));
 }
 
-static const struct sock_filter script_filter[] = {
-    PROLOGUE,
+static const struct seccomp_rule script_rules[] = {
     /* starts no program */
-    DENY(execve),
-    DENY(execveat),
+    RULE(execve, REFUSE(EPERM)),
+    RULE(execveat, REFUSE(EPERM)),
     /* looks into, and signals, no other process */
-    DENY(ptrace),
-    DENY(process_vm_readv),
-    DENY(process_vm_writev),
-    DENY(kill),
-    DENY(pidfd_open),
-    DENY(pidfd_getfd),
-    DENY(pidfd_send_signal),
+    RULE(ptrace, REFUSE(EPERM)),
+    RULE(process_vm_readv, REFUSE(EPERM)),
+    RULE(process_vm_writev, REFUSE(EPERM)),
+    RULE(kill, REFUSE(EPERM)),
+    RULE(pidfd_open, REFUSE(EPERM)),
+    RULE(pidfd_getfd, REFUSE(EPERM)),
+    RULE(pidfd_send_signal, REFUSE(EPERM)),
     /* changes no file */
-    DENY_WRITING(openat, 2),
-    DENY_AS(openat2, ENOSYS),
-    DENY(unlinkat),
-    DENY(renameat2),
-    DENY(mkdirat),
-    DENY(mknodat),
-    DENY(linkat),
-    DENY(symlinkat),
-    DENY(fchmodat),
-    DENY(fchownat),
-    DENY(truncate),
+    RULE(openat, REFUSE(EACCES), ARGUMENT_HAS_ANY(2, WRITES)),
+    RULE(openat2, REFUSE(ENOSYS)),
+    RULE(unlinkat, REFUSE(EPERM)),
+    RULE(renameat2, REFUSE(EPERM)),
+    RULE(mkdirat, REFUSE(EPERM)),
+    RULE(mknodat, REFUSE(EPERM)),
+    RULE(linkat, REFUSE(EPERM)),
+    RULE(symlinkat, REFUSE(EPERM)),
+    RULE(fchmodat, REFUSE(EPERM)),
+    RULE(fchownat, REFUSE(EPERM)),
+    RULE(truncate, REFUSE(EPERM)),
 #ifdef __x86_64__
-    DENY_WRITING(open, 1),
-    DENY(creat),
-    DENY(unlink),
-    DENY(rename),
-    DENY(mkdir),
-    DENY(rmdir),
-    DENY(mknod),
-    DENY(link),
-    DENY(symlink),
-    DENY(chmod),
-    DENY(chown),
-    DENY(lchown),
+    RULE(open, REFUSE(EACCES), ARGUMENT_HAS_ANY(1, WRITES)),
+    RULE(creat, REFUSE(EPERM)),
+    RULE(unlink, REFUSE(EPERM)),
+    RULE(rename, REFUSE(EPERM)),
+    RULE(mkdir, REFUSE(EPERM)),
+    RULE(rmdir, REFUSE(EPERM)),
+    RULE(mknod, REFUSE(EPERM)),
+    RULE(link, REFUSE(EPERM)),
+    RULE(symlink, REFUSE(EPERM)),
+    RULE(chmod, REFUSE(EPERM)),
+    RULE(chown, REFUSE(EPERM)),
+    RULE(lchown, REFUSE(EPERM)),
 #endif
-    DENY(renameat),
-    /* the kernel's doors */
-    DENY_AS(io_uring_setup, ENOSYS),
-    DENY(bpf),
-    DENY(perf_event_open),
-    DENY(userfaultfd),
-    DENY(keyctl),
-    DENY(add_key),
-    DENY(request_key),
-    DENY(unshare),
-    DENY(setns),
-    DENY(mount),
-    DENY(umount2),
-    DENY(pivot_root),
-    DENY(chroot),
+    RULE(renameat, REFUSE(EPERM)),
+    /* parts of the kernel that name resolution does not need */
+    RULE(io_uring_setup, REFUSE(ENOSYS)),
+    RULE(bpf, REFUSE(EPERM)),
+    RULE(perf_event_open, REFUSE(EPERM)),
+    RULE(userfaultfd, REFUSE(EPERM)),
+    RULE(keyctl, REFUSE(EPERM)),
+    RULE(add_key, REFUSE(EPERM)),
+    RULE(request_key, REFUSE(EPERM)),
+    RULE(unshare, REFUSE(EPERM)),
+    RULE(setns, REFUSE(EPERM)),
+    RULE(mount, REFUSE(EPERM)),
+    RULE(umount2, REFUSE(EPERM)),
+    RULE(pivot_root, REFUSE(EPERM)),
+    RULE(chroot, REFUSE(EPERM)),
     /* sockets of name resolution: IPv4, IPv6, local services, the list of interfaces */
-    UNLESS(__NR_socket, 9),
-    LOAD(LOW_WORD(0)),
-    UNLESS(AF_UNIX, 1),
-    RETURN(SECCOMP_RET_ALLOW),
-    UNLESS(AF_NETLINK, 1),
-    RETURN(SECCOMP_RET_ALLOW),
-    UNLESS(AF_INET, 1),
-    RETURN(SECCOMP_RET_ALLOW),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 1, 0),
-    REFUSE(EAFNOSUPPORT),
-    RETURN(SECCOMP_RET_ALLOW),
+    RULE(socket, ALLOW, ARGUMENT_IS(0, AF_UNIX)),
+    RULE(socket, ALLOW, ARGUMENT_IS(0, AF_NETLINK)),
+    RULE(socket, REFUSE(EAFNOSUPPORT), ARGUMENT_IS_NOT(0, AF_INET), ARGUMENT_IS_NOT(0, AF_INET6)),
 };
 
 int pac_filter_script(void)
 {
-    return load(script_filter, ARRAY_LENGTH(script_filter));
+    return load(script_rules, ARRAY_LENGTH(script_rules));
 }

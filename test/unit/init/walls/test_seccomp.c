@@ -1,14 +1,12 @@
-/* Unit tests of init/walls/seccomp.c: the filter in an interpreter of the kernel's BPF, for every system call and ABI, and
- * the same filter in the kernel, in a forked child that tries what is refused and what must work. */
+/* Unit tests of init/walls/seccomp.c: the filter in an interpreter, for every system call and ABI,
+ * and the same filter in the kernel, in a forked child that tries calls that are refused and calls
+ * that must work. */
 #include "test/harness/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
-#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
@@ -17,58 +15,18 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include "init/walls/seccomp.h"
+#include "test/harness/seccomp_interpreter.h"
 
-#ifdef __x86_64__
-#define OWN_ARCH AUDIT_ARCH_X86_64
-#else
-#define OWN_ARCH AUDIT_ARCH_AARCH64
-#endif
-
-static struct sock_fprog program;
-
-/* Classic BPF as seccomp allows it: the instructions that our filter uses; any other fails the test. */
-static uint32_t interpret(const struct seccomp_data *data)
-{
-    uint32_t accumulator = 0;
-
-    for (unsigned pc = 0; pc < program.len; pc++) {
-        const struct sock_filter *code = &program.filter[pc];
-        switch (code->code) {
-        case BPF_LD | BPF_W | BPF_ABS:
-            assert_true(code->k % 4 == 0 && code->k + 4 <= sizeof(*data));
-            memcpy(&accumulator, (const char *)data + code->k, 4);
-            break;
-        case BPF_JMP | BPF_JEQ | BPF_K:
-            pc += accumulator == code->k ? code->jt : code->jf;
-            break;
-        case BPF_JMP | BPF_JGE | BPF_K:
-            pc += accumulator >= code->k ? code->jt : code->jf;
-            break;
-        case BPF_JMP | BPF_JSET | BPF_K:
-            pc += (accumulator & code->k) != 0 ? code->jt : code->jf;
-            break;
-        case BPF_ALU | BPF_AND | BPF_K:
-            accumulator &= code->k;
-            break;
-        case BPF_RET | BPF_K:
-            return code->k;
-        default:
-            fail_msg("instruction %u has code %#x", pc, code->code);
-        }
-    }
-    fail_msg("the filter runs past its end");
-    return 0;
-}
+static struct seccomp_filter filter;
 
 /* 0 when allowed, else the errno. */
 static int verdict(long number, uint64_t first, uint64_t second, uint64_t third)
 {
     struct seccomp_data data = {
         .nr = (int)number, .arch = OWN_ARCH, .args = {first, second, third}};
-    uint32_t action = interpret(&data);
+    uint32_t action = seccomp_interpret(&filter, &data);
 
     if (action == SECCOMP_RET_ALLOW)
         return 0;
@@ -79,13 +37,13 @@ static int verdict(long number, uint64_t first, uint64_t second, uint64_t third)
 static int load(void **state)
 {
     (void)state;
-    return seccomp_server_filter(&program, false);
+    return seccomp_server_filter(&filter, false);
 }
 
 static int load_with_namespaces(void **state)
 {
     (void)state;
-    return seccomp_server_filter(&program, true);
+    return seccomp_server_filter(&filter, true);
 }
 
 static void sockets(void **state)
@@ -244,7 +202,7 @@ static void other_abis(void **state)
             continue;
         for (int number = 0; number < 512; number++) {
             struct seccomp_data data = {.nr = number, .arch = architectures[i]};
-            assert_int_equal(interpret(&data), SECCOMP_RET_ERRNO | ENOSYS);
+            assert_int_equal(seccomp_interpret(&filter, &data), SECCOMP_RET_ERRNO | ENOSYS);
         }
     }
 #ifdef __x86_64__
@@ -254,7 +212,8 @@ static void other_abis(void **state)
 #endif
 }
 
-/* --- in the kernel ---------------------------------------------------------------------------------------- */
+/* --- in the kernel
+ * ---------------------------------------------------------------------------------------- */
 
 static void assert_socket(int family, int type, int protocol, int error)
 {
