@@ -43,13 +43,14 @@ BROKER_SRCS += \
 	host-broker/keys/credential.c \
 	host-broker/keys/curl_memory_linux.c \
 	host-broker/serve/engine.c \
-	host-broker/base/event_loop.c \
+	host-broker/base/event_loop_linux.c \
 	host-broker/serve/exchange.c \
 	host-broker/serve/exchange_proxy.c \
 	host-broker/serve/exchange_request.c \
 	host-broker/serve/exchange_response.c \
 	host-broker/serve/exchange_rewrite.c \
 	host-broker/base/line_sink.c \
+	host-broker/base/memory_linux.c \
 	host-broker/serve/listener_linux.c \
 	host-broker/proxy/pac_fetch.c \
 	host-broker/proxy/pac_filter_linux.c \

@@ -3,7 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
+
+#include "host-broker/base/memory.h"
 
 #define BLOCKS_KEPT_WARM 128 /* unused blocks beyond these give their memory back */
 
@@ -11,9 +12,8 @@ int buffer_pool_open(struct buffer_pool *pool, size_t block_count, struct failur
 {
     pool->block_count = pool->unused_count = block_count;
     pool->unused = calloc(block_count, sizeof(*pool->unused));
-    pool->memory = mmap(NULL, block_count * BUFFER_BLOCK, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (pool->unused == NULL || pool->memory == MAP_FAILED)
+    pool->memory = memory_reserve(block_count * BUFFER_BLOCK);
+    if (!pool->unused || !pool->memory)
         return failure_set(why, ENOMEM, "reserve %zu buffers", block_count);
     for (size_t i = 0; i < block_count; i++)
         pool->unused[i] = pool->memory + (block_count - 1 - i) * BUFFER_BLOCK;
@@ -36,13 +36,13 @@ void buffer_give_back(struct buffer *buffer, struct buffer_pool *pool)
     /* the stack's top is warm; what lies deeper was given back before the others were taken */
     size_t taken = pool->block_count - pool->unused_count;
     if (taken > BLOCKS_KEPT_WARM)
-        (void)madvise(buffer->bytes, BUFFER_BLOCK, MADV_DONTNEED);
+        memory_discard(buffer->bytes, BUFFER_BLOCK);
     pool->unused[pool->unused_count++] = buffer->bytes;
     *buffer = (struct buffer){0};
 }
 
 void buffer_pool_close(struct buffer_pool *pool)
 {
-    munmap(pool->memory, pool->block_count * BUFFER_BLOCK);
+    memory_free(pool->memory, pool->block_count * BUFFER_BLOCK);
     free(pool->unused);
 }

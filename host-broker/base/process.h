@@ -9,12 +9,19 @@
 /* No core dump, no ptrace by other processes of the user, no SIGPIPE, as many descriptors as allowed. */
 void process_harden(void);
 
-/* A descriptor from which SIGTERM, SIGINT and SIGHUP are read (process_read_signal). Threads made later
- * inherit that these are blocked. The descriptor or a negative errno. */
-int process_open_signals(struct failure *why);
+/* What the system, the user or the app may ask of the process. */
+enum process_request {
+    PROCESS_CARRY_ON, /* nothing was asked */
+    PROCESS_END,      /* SIGTERM, SIGINT */
+    PROCESS_RELOAD,   /* SIGHUP */
+};
 
-/* The number of a signal that came, or 0. */
-int process_read_signal(int fd);
+/* A descriptor that is readable when there is a request. To be called before threads are made, since they
+ * inherit that the signals are blocked. The descriptor, or a negative errno with a reason. */
+int process_open_requests(struct failure *why);
+
+/* The next request; never waits. */
+enum process_request process_read_request(int fd);
 
 /* True when standard input is a pipe or socket, so that its end tells that the app is gone. */
 bool process_input_is_lifeline(void);

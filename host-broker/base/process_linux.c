@@ -1,4 +1,4 @@
-/* prctl(2), signalfd(2), rlimits: see process.h. */
+/* prctl(2), signalfd(2) and resource limits behind process.h. */
 #include "host-broker/base/process.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ void process_harden(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-int process_open_signals(struct failure *why)
+int process_open_requests(struct failure *why)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -38,10 +38,12 @@ int process_open_signals(struct failure *why)
     return fd < 0 ? failure_errno(why, errno, "receive signals") : fd;
 }
 
-int process_read_signal(int fd)
+enum process_request process_read_request(int fd)
 {
     struct signalfd_siginfo info;
-    return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+    if (read(fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return PROCESS_CARRY_ON;
+    return info.ssi_signo == SIGHUP ? PROCESS_RELOAD : PROCESS_END;
 }
 
 bool process_input_is_lifeline(void)

@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 #include "common/os/secret.h"
+#include "host-broker/base/memory.h"
 #include "host-broker/keys/token_text.h"
 
 #define CREDENTIAL_MEMORY 32768 /* whole pages, more than TOKEN_TEXT_MAX with white space around */
@@ -65,13 +65,10 @@ static int read_token(struct credential *credential, struct failure *why)
 int credential_open(struct credential *credential, const char *path, struct failure *why)
 {
     *credential = (struct credential){.path = path};
-    void *memory =
-        mmap(NULL, CREDENTIAL_MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return failure_errno(why, errno, "reserve memory for the gateway's token");
-    (void)mlock(memory, CREDENTIAL_MEMORY); /* refused under a low RLIMIT_MEMLOCK: then without */
-    (void)madvise(memory, CREDENTIAL_MEMORY, MADV_DONTDUMP);
-    credential->token = memory;
+    credential->token = memory_reserve(CREDENTIAL_MEMORY);
+    if (!credential->token)
+        return failure_set(why, ENOMEM, "reserve memory for the gateway's token");
+    memory_protect(credential->token, CREDENTIAL_MEMORY);
     return read_token(credential, why);
 }
 
@@ -106,6 +103,6 @@ void credential_close(struct credential *credential)
     if (credential->token == NULL)
         return;
     secret_wipe(credential->token, CREDENTIAL_MEMORY);
-    munmap(credential->token, CREDENTIAL_MEMORY);
+    memory_free(credential->token, CREDENTIAL_MEMORY);
     *credential = (struct credential){0};
 }

@@ -3,9 +3,9 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "common/os/secret.h"
+#include "host-broker/base/memory.h"
 
 #define PAGE 4096
 
@@ -46,11 +46,9 @@ int tls_server_open(struct tls_server *server, size_t count, struct failure *why
         result = make_key(server);
     if (result < 0)
         return failure_errno(why, -result, "make a key for TLS");
-    void *memory = mmap(NULL, count * sizeof(struct tls_session), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
+    server->sessions = memory_reserve(count * sizeof(struct tls_session));
+    if (!server->sessions)
         return failure_set(why, ENOMEM, "reserve %zu sessions of TLS", count);
-    server->sessions = memory;
     server->count = count;
     return 0;
 }
@@ -75,12 +73,12 @@ void tls_server_finish(struct tls_server *server, size_t index)
 {
     struct tls_session *session = &server->sessions[index];
     secret_wipe(&session->server, sizeof(session->server));
-    (void)madvise(session, sizeof(*session), MADV_DONTNEED);
+    memory_discard(session, sizeof(*session));
 }
 
 void tls_server_close(struct tls_server *server)
 {
-    if (server->sessions != NULL)
-        munmap(server->sessions, server->count * sizeof(*server->sessions));
+    if (server->sessions)
+        memory_free(server->sessions, server->count * sizeof(*server->sessions));
     secret_wipe(server, sizeof(*server));
 }

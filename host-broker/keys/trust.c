@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 #include "common/text/encoding.h"
+#include "host-broker/base/memory.h"
 
 #define PEM_BEGIN "-----BEGIN CERTIFICATE-----"
 #define PEM_END "-----END CERTIFICATE-----"
@@ -218,23 +218,23 @@ int trust_load(struct trust *trust, const char *const *ca_files, size_t count,
                struct failure *warning, struct failure *why)
 {
     warning->text[0] = '\0';
-    CLEANUP_FD int fd = memfd_create("codev-broker-trust", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    CLEANUP_FD int fd = memory_file_open("codev-broker-trust", why);
     if (fd < 0)
-        return failure_errno(why, errno, "collect certificates");
+        return fd;
     static struct collection collection;
     collection.fd = fd;
     collection.seen_count = 0;
     int result = collect(&collection, ca_files, count, warning, why);
     if (result < 0)
         return result;
-    (void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+    memory_file_seal(fd);
     /* The number differs from that of the store in use, so libcurl does not take the new one, by its
      * name, for the old. */
     fd_close(&trust->previous_fd);
     trust->previous_fd = trust->fd;
     trust->fd = fd_steal(&fd);
     trust->certificates = collection.seen_count;
-    snprintf(trust->path, sizeof(trust->path), "/proc/self/fd/%d", trust->fd);
+    memory_file_path(trust->fd, trust->path);
     return 0;
 }
 

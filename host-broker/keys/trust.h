@@ -11,14 +11,14 @@
 #include <stddef.h>
 
 #include "common/os/failure.h"
+#include "host-broker/base/memory.h"
 
 #define TRUST_FILE_MAX (16 * 1024 * 1024)
-#define TRUST_PATH_MAX 32
 
 struct trust {
-    int fd, previous_fd;       /* the previous one stays for transfers that began with it */
-    char path[TRUST_PATH_MAX]; /* for CURLOPT_CAINFO */
-    size_t certificates;       /* without copies */
+    int fd, previous_fd;             /* the previous one stays for transfers that began with it */
+    char path[MEMORY_FILE_PATH_MAX]; /* for CURLOPT_CAINFO */
+    size_t certificates;             /* without copies */
 };
 
 void trust_init(struct trust *trust);

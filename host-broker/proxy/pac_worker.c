@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -19,6 +18,7 @@
 
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
+#include "host-broker/base/memory.h"
 #include "host-broker/proxy/pac_script.h"
 
 #define SETTINGS_OUTPUT_MAX (64 * 1024)
@@ -94,12 +94,13 @@ static void collect_proxies(const char *output, struct pac_reply *reply)
 static enum pac_script_end evaluate(const char *script, size_t length, const char *url,
                                     char text[PROXY_RESULT_MAX + 1])
 {
-    char setting[64];
+    char path[MEMORY_FILE_PATH_MAX], setting[64];
     text[0] = '\0';
-    int fd = memfd_create("pac", 0);
+    int fd = memory_file_open("pac", NULL);
     if (fd < 0 || io_write_full(fd, script, length) < 0)
         return PAC_SCRIPT_ABSENT;
-    snprintf(setting, sizeof(setting), "pac+file:///proc/self/fd/%d", fd);
+    memory_file_path(fd, path);
+    snprintf(setting, sizeof(setting), "pac+file://%s", path);
     clearenv();
     setenv("http_proxy", setting, 1);
     setenv("JSC_useJIT", "0", 1); /* less to attack; these scripts are short */

@@ -29,7 +29,8 @@ int proxy_table_watch(struct proxy_table *table, struct event_loop *loop)
 {
     struct event_ref ref = {.source = EVENT_RESOLVER};
     table->loop = loop;
-    return table->resolver.fd < 0 ? 0 : event_loop_add(loop, table->resolver.fd, EPOLLIN, ref);
+    return table->resolver.fd < 0 ? 0
+                                  : event_loop_add(loop, table->resolver.fd, EVENT_READABLE, ref);
 }
 
 static void stop_resolver(struct proxy_table *table)

@@ -3,7 +3,7 @@
  * One thread (but for libcurl's name resolution), one event loop. A connection from the sandbox carries
  * one request at a time; while its upstream is asked it has an exchange, of which there are at most
  * --max-requests. Handlers of events change the state of a connection and mark it; once per wake-up the
- * engine settles every marked connection: sends, goes on in its states, adjusts what epoll watches, and
+ * engine settles every marked connection: sends, goes on in its states, adjusts what is watched, and
  * frees. So a late event of the same wake-up never meets a freed object.
  */
 #ifndef HOST_BROKER_SERVE_BROKER_H
@@ -55,7 +55,7 @@ struct broker {
     char token[SECRET_HEX_LENGTH + 1];
 
     struct event_loop loop;
-    int signals;
+    int requests;  /* to end or to reload: process.h */
     bool lifeline; /* standard input is watched */
     struct buffer_pool buffers;
     struct tls_server tls; /* with a listener over TCP */

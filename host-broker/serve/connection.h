@@ -74,7 +74,7 @@ struct connection {
     bool peer_left; /* end of its sending, or an error */
     bool early;     /* bytes came that are not wanted yet: they wait in the socket */
     bool marked;    /* waits for connection_settle */
-    uint32_t armed; /* what epoll watches */
+    uint32_t armed; /* what the event loop watches */
     int64_t deadline;
     struct buffer in, out;
     struct request_scan scan;
@@ -86,7 +86,7 @@ struct connection {
 /* Takes over a descriptor that was accepted at a listener of this kind; the caller has checked that a place is free. */
 struct connection *connection_open(struct broker *broker, int fd, enum endpoint_kind kind);
 
-/* epoll says that the descriptor is ready. */
+/* The event loop says that the descriptor is ready. */
 void connection_ready(struct connection *connection, uint32_t events);
 
 /* Has the engine settle the connection before it waits again. */

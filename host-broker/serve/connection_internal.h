@@ -1,4 +1,4 @@
-/* A connection's descriptor: reading, sending, and what epoll watches. For connection.c only. */
+/* A connection's descriptor: reading, sending, and what is watched. For connection.c only. */
 #ifndef HOST_BROKER_SERVE_CONNECTION_INTERNAL_H
 #define HOST_BROKER_SERVE_CONNECTION_INTERNAL_H
 

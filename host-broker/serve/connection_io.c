@@ -89,19 +89,19 @@ static bool watches_input(const struct connection *connection)
         connection->state == CONNECTION_FLUSHING ||
         (connection->state == CONNECTION_EXCHANGE && exchange_body_is_done(connection->exchange));
     return wants_input(connection) ||
-           (whole && (connection->armed & EPOLLIN) && !connection->early);
+           (whole && (connection->armed & EVENT_READABLE) && !connection->early);
 }
 
 void connection_ready(struct connection *connection, uint32_t events)
 {
     if (connection->state == CONNECTION_UNUSED || connection->state == CONNECTION_CLOSED)
         return; /* closed earlier in this wake-up */
-    if (events & EPOLLIN) {
+    if (events & EVENT_READABLE) {
         connection->early = !wants_input(connection);
         if (!connection->early)
             receive(connection);
     }
-    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+    if (events & (EVENT_PEER_ENDED | EVENT_BROKEN))
         connection->peer_left = true;
     connection_mark(connection);
 }
@@ -185,8 +185,8 @@ int connection_io_arm(struct connection *connection)
 {
     struct event_loop *loop = &connection->broker->loop;
     struct event_ref ref = {.source = EVENT_CONNECTION, .index = connection->index};
-    uint32_t events = EPOLLRDHUP | (watches_input(connection) ? EPOLLIN : 0) |
-                      (connection_io_unsent(connection) ? EPOLLOUT : 0);
+    uint32_t events = EVENT_PEER_ENDED | (watches_input(connection) ? EVENT_READABLE : 0) |
+                      (connection_io_unsent(connection) ? EVENT_WRITABLE : 0);
     if (buffer_length(&connection->in) == 0)
         buffer_give_back(&connection->in, &connection->broker->buffers);
     if (buffer_length(&connection->out) == 0)

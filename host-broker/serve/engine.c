@@ -2,7 +2,6 @@
 #include "host-broker/serve/engine.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,14 +27,14 @@ static int open_connections(struct broker *broker, struct failure *why)
 
 static int watch_process(struct broker *broker, struct failure *why)
 {
-    broker->signals = process_open_signals(why);
-    if (broker->signals < 0)
-        return broker->signals;
-    struct event_ref signals = {.source = EVENT_SIGNAL}, input = {.source = EVENT_INPUT};
-    int result = event_loop_add(&broker->loop, broker->signals, EPOLLIN, signals);
+    broker->requests = process_open_requests(why);
+    if (broker->requests < 0)
+        return broker->requests;
+    struct event_ref process = {.source = EVENT_PROCESS}, input = {.source = EVENT_INPUT};
+    int result = event_loop_add(&broker->loop, broker->requests, EVENT_READABLE, process);
     broker->lifeline = process_input_is_lifeline();
     if (result == 0 && broker->lifeline)
-        result = event_loop_add(&broker->loop, STDIN_FILENO, EPOLLIN, input);
+        result = event_loop_add(&broker->loop, STDIN_FILENO, EVENT_READABLE, input);
     return result < 0 ? failure_errno(why, -result, "watch signals and standard input") : 0;
 }
 
@@ -130,7 +129,7 @@ static void accept_connections(struct broker *broker, struct listener *listener)
             refuse_connection(fd, kind);
             continue;
         }
-        connection_ready(connection_open(broker, fd, kind), EPOLLIN);
+        connection_ready(connection_open(broker, fd, kind), EVENT_READABLE);
     }
 }
 
@@ -146,7 +145,7 @@ static void arm_listeners(struct broker *broker)
         if (listener->fd < 0 || listener->armed == wanted)
             continue;
         if (wanted)
-            (void)event_loop_add(&broker->loop, listener->fd, EPOLLIN, ref);
+            (void)event_loop_add(&broker->loop, listener->fd, EVENT_READABLE, ref);
         else
             event_loop_remove(&broker->loop, listener->fd);
         listener->armed = wanted;
@@ -185,37 +184,38 @@ static void reload(struct broker *broker)
     proxy_table_forget_all(&broker->proxies);
 }
 
-static void take_signal(struct broker *broker)
+static void take_request(struct broker *broker)
 {
-    switch (process_read_signal(broker->signals)) {
-    case SIGTERM:
-    case SIGINT:
+    switch (process_read_request(broker->requests)) {
+    case PROCESS_CARRY_ON:
+        break;
+    case PROCESS_END:
         drain(broker);
         break;
-    case SIGHUP:
+    case PROCESS_RELOAD:
         reload(broker);
         break;
     }
 }
 
-static void handle(struct broker *broker, const struct epoll_event *event)
+static void handle(struct broker *broker, const struct event *event)
 {
-    struct event_ref ref = event_ref_of(event);
+    struct event_ref ref = event->ref;
     switch (ref.source) {
     case EVENT_LISTENER:
         accept_connections(broker, &broker->listeners[ref.index]);
         break;
     case EVENT_CONNECTION:
-        connection_ready(&broker->connections[ref.index], event->events);
+        connection_ready(&broker->connections[ref.index], event->what);
         break;
     case EVENT_UPSTREAM:
-        upstream_pool_ready(&broker->pools[ref.pool], ref, event->events);
+        upstream_pool_ready(&broker->pools[ref.pool], ref, event->what);
         break;
     case EVENT_RESOLVER:
         exchange_hear_proxies(broker);
         break;
-    case EVENT_SIGNAL:
-        take_signal(broker);
+    case EVENT_PROCESS:
+        take_request(broker);
         break;
     case EVENT_INPUT:
         broker->ended = broker->ended || process_input_ended();
@@ -328,6 +328,6 @@ void engine_close(struct broker *broker)
     buffer_pool_close(&broker->buffers);
     tls_server_close(&broker->tls);
     free(broker->connections);
-    close(broker->signals);
+    close(broker->requests);
     event_loop_close(&broker->loop);
 }

@@ -1,4 +1,4 @@
-/* libcurl's sockets and timers under epoll: see upstream_pool.h. */
+/* libcurl's sockets and timers in the event loop, and the check of idle connections. */
 #include "host-broker/serve/upstream_pool.h"
 
 #include <errno.h>
@@ -22,7 +22,8 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *w
 {
     struct upstream_pool *pool = user;
     struct event_ref ref = {.source = EVENT_UPSTREAM, .pool = pool->number, .index = (uint32_t)fd};
-    uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
+    uint32_t events =
+        (what & CURL_POLL_IN ? EVENT_READABLE : 0) | (what & CURL_POLL_OUT ? EVENT_WRITABLE : 0);
     (void)easy, (void)watched;
     if (what == CURL_POLL_REMOVE) {
         event_loop_park(pool->loop, fd);
@@ -71,9 +72,9 @@ void upstream_pool_ready(struct upstream_pool *pool, struct event_ref ref, uint3
     int fd = (int)ref.index;
     if (!event_loop_is_wanted(pool->loop, fd, ref.stamp))
         return; /* libcurl finds out what it is when it wants to use the connection */
-    int running, mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) |
-                        (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-                        (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
+    int running, mask = (events & EVENT_READABLE ? CURL_CSELECT_IN : 0) |
+                        (events & EVENT_WRITABLE ? CURL_CSELECT_OUT : 0) |
+                        (events & EVENT_BROKEN ? CURL_CSELECT_ERR : 0);
     curl_multi_socket_action(pool->multi, fd, mask, &running);
 }
 

@@ -43,7 +43,7 @@ struct upstream_pool {
 int upstream_pool_open(struct upstream_pool *pool, struct event_loop *loop, unsigned number,
                        struct failure *why);
 
-/* Tells libcurl that its socket is ready: `ref` and `events` as epoll has them. */
+/* Tells libcurl that its socket is ready: `ref` and `events` as the event loop has them. */
 void upstream_pool_ready(struct upstream_pool *pool, struct event_ref ref, uint32_t events);
 
 /* Calls libcurl when its deadline has come. */

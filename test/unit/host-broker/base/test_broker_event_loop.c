@@ -31,7 +31,7 @@ static void close_both(const int ends[2])
 static struct event_ref next_event(void)
 {
     assert_int_equal(event_loop_wait(&loop, loop.now), 1);
-    return event_ref_of(&loop.ready[0]);
+    return loop.ready[0].ref;
 }
 
 static void nothing_is_there(void)
@@ -45,7 +45,7 @@ static void what_is_parked_and_watched_again_is_heard(void **state)
     (void)state;
     open_readable(ends);
     for (int round = 0; round < 3; round++) {
-        assert_int_equal(event_loop_watch(&loop, ends[0], EPOLLIN, upstream(ends[0])), 0);
+        assert_int_equal(event_loop_watch(&loop, ends[0], EVENT_READABLE, upstream(ends[0])), 0);
         struct event_ref ref = next_event();
         assert_int_equal(ref.source, EVENT_UPSTREAM);
         assert_int_equal(ref.pool, 1);
@@ -60,7 +60,7 @@ static void what_is_parked_and_watched_again_is_heard(void **state)
 static void open_parked(int ends[2])
 {
     open_readable(ends);
-    assert_int_equal(event_loop_watch(&loop, ends[0], EPOLLIN, upstream(ends[0])), 0);
+    assert_int_equal(event_loop_watch(&loop, ends[0], EVENT_READABLE, upstream(ends[0])), 0);
     event_loop_park(&loop, ends[0]);
 }
 
@@ -71,7 +71,7 @@ static void what_is_parked_is_taken_out_at_its_first_event(void **state)
     open_parked(ends);
     assert_false(event_loop_is_wanted(&loop, ends[0], next_event().stamp));
     nothing_is_there();
-    assert_int_equal(event_loop_watch(&loop, ends[0], EPOLLIN, upstream(ends[0])), 0);
+    assert_int_equal(event_loop_watch(&loop, ends[0], EVENT_READABLE, upstream(ends[0])), 0);
     assert_true(event_loop_is_wanted(&loop, ends[0], next_event().stamp));
     close_both(ends);
 }
@@ -88,7 +88,7 @@ static void a_number_that_came_back_is_left_alone(void **state)
     assert_int_equal(dup2(new[0], number), number); /* closes the old one */
     close(new[0]);
     struct event_ref other = {.source = EVENT_CONNECTION, .index = 7};
-    assert_int_equal(event_loop_add(&loop, number, EPOLLIN, other), 0);
+    assert_int_equal(event_loop_add(&loop, number, EVENT_READABLE, other), 0);
     assert_false(event_loop_is_wanted(&loop, number, late.stamp));
     struct event_ref ref = next_event();
     assert_int_equal(ref.source, EVENT_CONNECTION);
@@ -109,7 +109,7 @@ static void a_number_that_came_back_is_watched_anew(void **state)
     assert_int_equal(dup2(new[0], number), number);
     close(new[0]);
     nothing_is_there(); /* the old one's watching went with it */
-    assert_int_equal(event_loop_watch(&loop, number, EPOLLIN, upstream(number)), 0);
+    assert_int_equal(event_loop_watch(&loop, number, EVENT_READABLE, upstream(number)), 0);
     assert_true(event_loop_is_wanted(&loop, number, next_event().stamp));
     close(number);
     close(old[1]);

@@ -97,7 +97,7 @@ static void a_new_store_has_a_new_name(void **state)
 {
     (void)state;
     struct trust trust;
-    char before[TRUST_PATH_MAX];
+    char before[MEMORY_FILE_PATH_MAX];
     trust_init(&trust);
     for (int i = 0; i < 5; i++) {
         strcpy(before, trust.path);
@@ -117,7 +117,7 @@ static void a_named_file_must_be_right(void **state)
     for (size_t i = 0; i < 5; i++) {
         struct failure warning, why;
         const char *const files[] = {in_folder(names[i])};
-        char before[TRUST_PATH_MAX];
+        char before[MEMORY_FILE_PATH_MAX];
         strcpy(before, trust.path);
         assert_true(trust_load(&trust, files, 1, &warning, &why) < 0);
         assert_non_null(strstr(why.text, files[0]));

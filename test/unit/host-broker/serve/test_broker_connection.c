@@ -112,10 +112,10 @@ static void settle(const long *answers, size_t count)
     connection_settle(table);
 }
 
-/* Either the upstream goes on, or epoll will tell when it can. */
+/* Either the upstream goes on, or the event loop will tell when it can. */
 static void assert_nobody_is_forgotten(void)
 {
-    assert_true(!paused || (buffer_length(&table->out) > 0 && (table->armed & EPOLLOUT)));
+    assert_true(!paused || (buffer_length(&table->out) > 0 && (table->armed & EVENT_WRITABLE)));
 }
 
 static void a_reader_that_is_fast_at_the_wrong_moment(void **state)
@@ -147,7 +147,7 @@ static void a_client_that_leaves_is_let_go_even_with_bytes_to_send(void **state)
     assert_int_equal(table->state, CONNECTION_EXCHANGE);
     table->exchange = NULL; /* its handle is not libcurl's: nothing to cancel */
     table->state = CONNECTION_FLUSHING;
-    connection_ready(table, EPOLLRDHUP);
+    connection_ready(table, EVENT_PEER_ENDED);
     settle(never, 4);
     assert_int_equal(table->state, CONNECTION_UNUSED);
     assert_int_equal(broker.connection_count, 0);
