@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 
 #include "common/os/io.h"
 #include "init/walls/drop.h"
@@ -70,16 +73,27 @@ static void server(void **state)
     in_root_child(drop_as_server);
 }
 
+/* A static program, which runs where there is no file system: busybox of the guest's sysroot. */
+static int open_busybox(void)
+{
+    const char *build = getenv("CODEV_BUILD");
+    struct utsname machine;
+    char path[PATH_MAX];
+
+    uname(&machine);
+    snprintf(path, sizeof(path), "%s/sysroot/%s/bin/busybox", build ? build : "build",
+             machine.machine);
+    return open(path, O_PATH | O_CLOEXEC);
+}
+
 /* The agent: no file system at all, and its program executed from a descriptor. */
 static void drop_as_agent(void)
 {
     struct drop_plan plan = plan_for(DROP_FILTER_NONE);
     struct failure why;
     char *arguments[] = {"busybox", "false", NULL}, *none[] = {NULL};
-    int program = open("/bin/busybox", O_PATH | O_CLOEXEC);
+    int program = open_busybox();
 
-    if (program < 0)
-        program = open("/usr/bin/busybox", O_PATH | O_CLOEXEC);
     CHILD_ASSERT(program >= 0);
     plan.keep_fds = &program;
     plan.keep_count = 1;
