@@ -46,7 +46,7 @@ export SOURCE_DATE_EPOCH ?= 1790000000
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 
-# --- sources ---------------------------------------------------------------------------------------------------------
+# --- sources --------------------------------------------------------------------------------------
 
 -include common/sources.mk nft/sources.mk init/sources.mk agent/sources.mk host-broker/sources.mk
 -include qemu-harness/launcher/sources.mk qemu-harness/probe/sources.mk test/bench/sources.mk
@@ -59,7 +59,7 @@ include $(sort $(wildcard test/unit/*.mk test/fuzz/*.mk))
 BROKER_LIBS ?= -lcurl -lproxy -lz
 UNIT_LIBS ?= -lcmocka -lcurl -lproxy -lz
 
-# --- flags -----------------------------------------------------------------------------------------------------------
+# --- flags ----------------------------------------------------------------------------------------
 
 # _GNU_SOURCE is defined as empty, so that a file that defines it itself agrees.
 # The version is one number, in the file VERSION.
@@ -120,7 +120,7 @@ FUZZ_CPPFLAGS := $(HOST_CPPFLAGS)
 FUZZ_CFLAGS := $(CFLAGS_ALL) -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 FUZZ_LDFLAGS := -fsanitize=fuzzer,address,undefined
 
-# --- what there is to build ------------------------------------------------------------------------------------------
+# --- what there is to build -----------------------------------------------------------------------
 
 host_objects = $(patsubst %.c,$(HOST_OBJ)/%.o,$(filter %.c,$(1)))
 guest_objects = $(patsubst %.c,$(GUEST_OBJ)/%.o,$(filter %.c,$(1)))
@@ -167,7 +167,7 @@ help:
 	@echo 'make host|programs|kernel|image|tools|packages|clean'
 	@echo 'V=1 shows commands, KERNEL_SRC=DIR takes another kernel source'
 
-# --- what comes from outside -----------------------------------------------------------------------------------------
+# --- what comes from outside ----------------------------------------------------------------------
 
 # Those for tests, lint and measurements only when there is something of that kind to do.
 PURPOSE := $(if $(filter bench%,$(MAKECMDGOALS)),bench,$(if $(filter \
@@ -181,7 +181,7 @@ $(B)/sysroot/%/.complete: rootfs/sysroot.sh rootfs/guest-packages | packages
 $(TOOLS): rootfs/sysroot.sh rootfs/guest-packages | packages
 	$(Q)rootfs/sysroot.sh tools $(HOST_ARCH) $(@D)
 
-# --- objects ---------------------------------------------------------------------------------------------------------
+# --- objects --------------------------------------------------------------------------------------
 
 # $(1) folder, $(2) HOST, GUEST or FUZZ, $(3) its sysroot; .flags holds the flags that the folder's objects have.
 define object_rules
@@ -206,7 +206,7 @@ $(GUEST_OBJ)/libcommon.a: $(call guest_objects,$(COMMON_SRCS) $(COMMON_GUEST_SRC
 	$(call say,AR,$@)
 	$(Q)rm -f $@; ar rcsD $@ $^
 
-# --- programs --------------------------------------------------------------------------------------------------------
+# --- programs -------------------------------------------------------------------------------------
 
 # $(1) program, $(2) sources, $(3) libraries
 define host_program
@@ -270,7 +270,7 @@ $(B)/fuzz/fuzz_$(1): $(call fuzz_objects,$(fuzz_$(1)_SRCS))
 endef
 $(foreach target,$(FUZZ_TARGETS),$(eval $(call fuzz_program,$(target))))
 
-# --- kernel and image ------------------------------------------------------------------------------------------------
+# --- kernel and image -----------------------------------------------------------------------------
 
 $(KERNEL) &: kconfig/kernel.sh kconfig/check.sh kconfig/base.config kconfig/$(ARCH).config kconfig/required \
 		kconfig/forbidden | packages
@@ -298,7 +298,7 @@ $(BIN)/codev-rig: qemu-harness/wsl-rig/rig.py
 include rootfs/debian.mk
 include test/san/san.mk
 
-# --- tests and measurements ------------------------------------------------------------------------------------------
+# --- tests and measurements -----------------------------------------------------------------------
 
 TEST_RUN := CODEV_BUILD=$(B) CODEV_ARCH=$(ARCH) FUZZ_SECONDS=$(FUZZ_SECONDS) UNIT_TESTS='$(strip $(UNIT_TESTS))' \
 	FUZZ_TARGETS='$(strip $(FUZZ_TARGETS))' FUZZ_LONG='$(strip $(FUZZ_LONG))' test/run $(if $(T),-k '$(T)')

@@ -77,11 +77,14 @@ def check_applets(arch, busybox):
     """rootfs/applets must be what this busybox has; only where its machine code can run."""
     if platform.machine() != arch:
         return
-    output = subprocess.run([busybox, "--list-full"], check=True, capture_output=True, text=True).stdout
+    output = subprocess.run([busybox, "--list-full"], check=True, capture_output=True,
+                            text=True).stdout
     has = set(output.split()) - {"linuxrc", "bin/busybox"}
     listed = {fields[0] for _, fields in lines("applets")}
     if has != listed:
-        fail(f"rootfs/applets differs from busybox: missing {sorted(has - listed)}, extra {sorted(listed - has)}")
+        fail(
+            f"rootfs/applets differs from busybox: missing {sorted(has - listed)}, extra {sorted(listed - has)}"
+        )
 
 
 def write_tar(path, entries):

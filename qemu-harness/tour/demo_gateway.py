@@ -77,7 +77,10 @@ def make_certificates(folder):
     new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
            "-nodes", "-days", "30"]
     run = lambda command: subprocess.run(command, check=True, capture_output=True)
-    run(new + ["-subj", "/CN=codev demo authority", "-keyout", path("ca.key"), "-out", path("ca.pem")])
+    run(new +
+        ["-subj", "/CN=codev demo authority", "-keyout",
+         path("ca.key"), "-out",
+         path("ca.pem")])
     run(new + ["-CA", path("ca.pem"), "-CAkey", path("ca.key"), "-subj", "/CN=localhost",
                "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1",
                "-addext", "basicConstraints=critical,CA:FALSE",
@@ -88,8 +91,14 @@ def make_certificates(folder):
 def make_package():
     """The bytes of the one package of the demo registry."""
     out = io.BytesIO()
-    files = {"package/package.json": json.dumps({"name": PACKAGE, "version": "1.0.0", "main": "index.js"}),
-             "package/index.js": "module.exports = 'fetched through a named rule';\n"}
+    files = {
+        "package/package.json": json.dumps({
+            "name": PACKAGE,
+            "version": "1.0.0",
+            "main": "index.js"
+        }),
+        "package/index.js": "module.exports = 'fetched through a named rule';\n"
+    }
     with tarfile.open(fileobj=out, mode="w:gz") as archive:
         for name, text in files.items():
             entry = tarfile.TarInfo(name)
@@ -127,11 +136,14 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     def get_request(self):
         connection, address = super().get_request()
         if self.tls:  # the handshake happens in the handler's thread, so that a slow one delays nobody
-            connection = self.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+            connection = self.tls.wrap_socket(connection,
+                                              server_side=True,
+                                              do_handshake_on_connect=False)
         return connection, address
 
     def handle_error(self, request, client_address):
-        if not isinstance(sys.exc_info()[1], (OSError, EOFError)):  # a client that leaves is no news
+        if not isinstance(sys.exc_info()[1],
+                          (OSError, EOFError)):  # a client that leaves is no news
             super().handle_error(request, client_address)
 
 
@@ -299,8 +311,14 @@ class Gateway(Handler):
 
     def route_small(self, path, query):
         if path == "/v1/models":
-            self.answer_json({"data": [{"type": "model", "id": "codev-demo", "display_name": "Demo"}],
-                              "has_more": False})
+            self.answer_json({
+                "data": [{
+                    "type": "model",
+                    "id": "codev-demo",
+                    "display_name": "Demo"
+                }],
+                "has_more": False
+            })
         elif path == "/echo":
             length, digest = self.read_body()
             self.answer_json({"method": self.command, "path": self.path, "length": length,
@@ -337,7 +355,8 @@ class Gateway(Handler):
         if last.get("role") == "tool":
             return str(last.get("content"))
         content = last.get("content")
-        results = [part for part in content if part.get("type") == "tool_result"] if isinstance(content, list) else []
+        results = [part for part in content
+                   if part.get("type") == "tool_result"] if isinstance(content, list) else []
         return str(results[-1].get("content")) if results else None
 
     @staticmethod
@@ -354,18 +373,39 @@ class Gateway(Handler):
         def event(name, **fields):
             return f"event: {name}\ndata: {json.dumps({'type': name, **fields})}\n\n".encode()
 
-        yield event("message_start", message={"id": "msg_demo", "type": "message", "role": "assistant",
-                                              "model": "codev-demo", "content": [], "stop_reason": None,
-                                              "usage": {"input_tokens": 1, "output_tokens": 1}})
+        yield event("message_start",
+                    message={
+                        "id": "msg_demo",
+                        "type": "message",
+                        "role": "assistant",
+                        "model": "codev-demo",
+                        "content": [],
+                        "stop_reason": None,
+                        "usage": {
+                            "input_tokens": 1,
+                            "output_tokens": 1
+                        }
+                    })
         yield event("content_block_start", index=0, content_block={"type": "text", "text": ""})
         for word in words:
             yield event("content_block_delta", index=0, delta={"type": "text_delta", "text": word})
         yield event("content_block_stop", index=0)
         if tool:
-            yield event("content_block_start", index=1,
-                        content_block={"type": "tool_use", "id": "toolu_demo", "name": tool, "input": {}})
+            yield event("content_block_start",
+                        index=1,
+                        content_block={
+                            "type": "tool_use",
+                            "id": "toolu_demo",
+                            "name": tool,
+                            "input": {}
+                        })
             for piece in self.tool_input():
-                yield event("content_block_delta", index=1, delta={"type": "input_json_delta", "partial_json": piece})
+                yield event("content_block_delta",
+                            index=1,
+                            delta={
+                                "type": "input_json_delta",
+                                "partial_json": piece
+                            })
             yield event("content_block_stop", index=1)
         yield event("message_delta", delta={"stop_reason": "tool_use" if tool else "end_turn"},
                     usage={"output_tokens": len(words)})
@@ -374,8 +414,12 @@ class Gateway(Handler):
     def completion_events(self, words, tool):
         def chunk(finish_reason=None, **delta):
             choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-            document = {"id": "chatcmpl-demo", "object": "chat.completion.chunk", "model": "codev-demo",
-                        "choices": [choice]}
+            document = {
+                "id": "chatcmpl-demo",
+                "object": "chat.completion.chunk",
+                "model": "codev-demo",
+                "choices": [choice]
+            }
             return f"data: {json.dumps(document)}\n\n".encode()
 
         for word in words:

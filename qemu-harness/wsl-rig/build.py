@@ -21,16 +21,25 @@ import tarfile
 HERE = pathlib.Path(__file__).resolve().parent
 EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", "1790000000"))
 # Always loaded, and those that a test may ask for (rig.modules=...).
-BASE = ["virtio_pci", "virtio_net", "virtio_console", "9p", "9pnet_virtio", "overlay", "binfmt_misc", "vsock",
-        "vsock_loopback"]
+BASE = [
+    "virtio_pci", "virtio_net", "virtio_console", "9p", "9pnet_virtio", "overlay", "binfmt_misc",
+    "vsock", "vsock_loopback"
+]
 # libcrc32c asks the kernel's crypto for it by name only.
 UNNAMED = {"libcrc32c": ["crc32c_generic"]}
-CHOSEN = ["nf_tables", "nft_reject_inet", "nft_ct", "nft_socket", "nft_compat", "nft_log", "nft_limit", "nft_nat",
-          "nft_masq", "virtio_blk", "erofs", "iptable_filter", "iptable_nat", "ip6table_filter", "xt_conntrack", "xt_LOG"]
-APPLETS = ["ash", "awk", "basename", "cat", "chmod", "chown", "chroot", "cp", "cut", "dd", "dmesg", "echo", "env", "false", "find", "grep", "head",
-           "hostname", "id", "insmod", "ip", "kill", "ln", "ls", "lsmod", "mkdir", "mknod", "mount", "mv", "nc", "nsenter",
-           "ping", "printf", "ps", "pidof", "readlink", "rm", "rmmod", "sed", "seq", "sh", "sleep", "sort", "stat", "sync",
-           "sysctl", "tail", "tar", "test", "timeout", "touch", "tr", "true", "umount", "uname", "unshare", "usleep", "wc", "wget"]
+CHOSEN = [
+    "nf_tables", "nft_reject_inet", "nft_ct", "nft_socket", "nft_compat", "nft_log", "nft_limit",
+    "nft_nat", "nft_masq", "virtio_blk", "erofs", "iptable_filter", "iptable_nat",
+    "ip6table_filter", "xt_conntrack", "xt_LOG"
+]
+APPLETS = [
+    "ash", "awk", "basename", "cat", "chmod", "chown", "chroot", "cp", "cut", "dd", "dmesg", "echo",
+    "env", "false", "find", "grep", "head", "hostname", "id", "insmod", "ip", "kill", "ln", "ls",
+    "lsmod", "mkdir", "mknod", "mount", "mv", "nc", "nsenter", "ping", "printf", "ps", "pidof",
+    "readlink", "rm", "rmmod", "sed", "seq", "sh", "sleep", "sort", "stat", "sync", "sysctl",
+    "tail", "tar", "test", "timeout", "touch", "tr", "true", "umount", "uname", "unshare", "usleep",
+    "wc", "wget"
+]
 PASSWD = """root:x:0:0:root:/root:/bin/sh
 user:x:1000:1000:user:/home/user:/bin/sh
 nobody:x:65534:65534:nobody:/nonexistent:/bin/false
@@ -61,7 +70,10 @@ class Modules:
     """The modules of a kernel by name, in the order in which they can be loaded."""
 
     def __init__(self, folder):
-        self.files = {path.name.removesuffix(".ko").replace("-", "_"): path for path in folder.rglob("*.ko")}
+        self.files = {
+            path.name.removesuffix(".ko").replace("-", "_"): path
+            for path in folder.rglob("*.ko")
+        }
         self.order = []
 
     def add(self, name):
@@ -118,7 +130,8 @@ class Cpio:
 
 def make_initramfs(modules, busybox, program):
     cpio = Cpio()
-    for name in ("bin", "dev", "distributions", "etc", "mnt", "mnt/wsl", "modules", "proc", "root", "run", "sys", "tmp"):
+    for name in ("bin", "dev", "distributions", "etc", "mnt", "mnt/wsl", "modules", "proc", "root",
+                 "run", "sys", "tmp"):
         cpio.folder(name)
     cpio.add("dev/console", 0o020600, device=(5, 1))
     cpio.file("bin/busybox", busybox, 0o755)
@@ -155,8 +168,9 @@ def add_other(tar, name, kind, mode=0o755, target="", uid=0):
 def make_outsider(path, packages, busybox):
     """A merged /usr; of the packages only what programs and libraries they bring."""
     with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
-        for name in ("dev", "etc", "home", "mnt", "proc", "root", "run", "sys", "usr", "usr/bin", "usr/lib", "usr/lib64",
-                     "usr/sbin", "usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/xtables", "var"):
+        for name in ("dev", "etc", "home", "mnt", "proc", "root", "run", "sys", "usr", "usr/bin",
+                     "usr/lib", "usr/lib64", "usr/sbin", "usr/lib/x86_64-linux-gnu",
+                     "usr/lib/x86_64-linux-gnu/xtables", "var"):
             add_other(tar, name, tarfile.DIRTYPE)
         add_other(tar, "tmp", tarfile.DIRTYPE, 0o1777)
         add_other(tar, "home/user", tarfile.DIRTYPE, uid=1000)
@@ -165,12 +179,14 @@ def make_outsider(path, packages, busybox):
         add_file(tar, "usr/bin/busybox", busybox)
         for applet in APPLETS:
             add_other(tar, f"usr/bin/{applet}", tarfile.SYMTYPE, target="busybox")
-        for name, text in (("passwd", PASSWD), ("group", GROUP), ("nsswitch.conf", "hosts: files dns\n")):
+        for name, text in (("passwd", PASSWD), ("group", GROUP), ("nsswitch.conf",
+                                                                  "hosts: files dns\n")):
             add_file(tar, f"etc/{name}", text.encode(), 0o644)
         for source in sorted(packages.rglob("*")):
             name = "/" + str(source.relative_to(packages))
             name = name if name.startswith("/usr/") else "/usr" + name
-            wanted = re.match(r"/usr/(bin|sbin|lib64|lib/x86_64-linux-gnu)/", name) and not LEFT_OUT.search(name)
+            wanted = re.match(r"/usr/(bin|sbin|lib64|lib/x86_64-linux-gnu)/",
+                              name) and not LEFT_OUT.search(name)
             if wanted and source.is_symlink():
                 add_other(tar, name[1:], tarfile.SYMTYPE, target=os.readlink(source))
             elif wanted and source.is_file():

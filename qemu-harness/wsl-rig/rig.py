@@ -42,12 +42,14 @@ PATIENCE = 60
 MACHINE = "q35,vmport=off,smbus=off,sata=off,usb=off,graphics=off,hpet=off"
 CONFINED = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 PR_SET_PDEATHSIG = 1
-EROFS_SUPERBLOCK, EROFS_MAGIC = 1024, bytes.fromhex("e2e1f5e0")  # fs/erofs/erofs_fs.h, little-endian
+EROFS_SUPERBLOCK, EROFS_MAGIC = 1024, bytes.fromhex(
+    "e2e1f5e0")  # fs/erofs/erofs_fs.h, little-endian
 DISK_MODULES = ["virtio_blk", "erofs"]
 NETWORKS = {
     "nat": [("eth0", "net=10.0.2.0/24,host=10.0.2.2")],
     # nothing but Windows' loopback is Windows there: what arrives at eth0 is refused (restrict)
-    "mirrored": [("eth0", "net=192.168.77.0/24,host=192.168.77.1,restrict=on"), ("loopback0", "net=169.254.73.0/24,host=169.254.73.249")],
+    "mirrored": [("eth0", "net=192.168.77.0/24,host=192.168.77.1,restrict=on"),
+                 ("loopback0", "net=169.254.73.0/24,host=169.254.73.249")],
 }
 
 
@@ -55,7 +57,7 @@ class RigError(Exception):
     """With words for a person."""
 
 
-# --- start -----------------------------------------------------------------------------------------------------------
+# --- start ----------------------------------------------------------------------------------------
 
 class Drive:
     def __init__(self, text, mounts):
@@ -66,30 +68,39 @@ class Drive:
         self.readonly = path.endswith(":ro")
         path = path.removesuffix(":ro")
         self.channels = mounts or (4 if self.letter == "C" else 1)
-        self.fd = int(path[3:]) if path.startswith("fd:") else os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        self.fd = int(path[3:]) if path.startswith("fd:") else os.open(
+            path, os.O_RDONLY | os.O_DIRECTORY)
         self.path = os.readlink(f"/proc/self/fd/{self.fd}")
         os.set_inheritable(self.fd, True)
 
     def arguments(self):
         readonly = ",readonly=on" if self.readonly else ""
-        yield from ("-fsdev", f"local,id={self.letter},path=/proc/self/fd/{self.fd},security_model=none,multidevs=remap{readonly}")
+        yield from (
+            "-fsdev",
+            f"local,id={self.letter},path=/proc/self/fd/{self.fd},security_model=none,multidevs=remap{readonly}"
+        )
         for number in range(self.channels):
-            yield from ("-device", f"virtio-9p-pci,fsdev={self.letter},mount_tag={self.letter}{number}")
+            yield from ("-device",
+                        f"virtio-9p-pci,fsdev={self.letter},mount_tag={self.letter}{number}")
 
 
 class Disk:
     def __init__(self, text):
         self.name, equals, path = text.partition("=")
-        if not equals or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,19}", self.name):  # a virtio disk's serial: 20 bytes
-            raise RigError(f"--disk {text}: not NAME=FILE with a name of at most 20 letters and digits")
+        if not equals or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,19}",
+                                          self.name):  # a virtio disk's serial: 20 bytes
+            raise RigError(
+                f"--disk {text}: not NAME=FILE with a name of at most 20 letters and digits")
         if not is_erofs(path):
             raise RigError(f"--disk {text}: not an erofs image")
         self.fd = os.open(path, os.O_RDONLY)
         os.set_inheritable(self.fd, True)
 
     def arguments(self):
-        yield from ("-drive", f"if=none,id=disk-{self.name},format=raw,readonly=on,file=/proc/self/fd/{self.fd}",
-                    "-device", f"virtio-blk-pci,drive=disk-{self.name},serial={self.name}")
+        yield from (
+            "-drive",
+            f"if=none,id=disk-{self.name},format=raw,readonly=on,file=/proc/self/fd/{self.fd}",
+            "-device", f"virtio-blk-pci,drive=disk-{self.name},serial={self.name}")
 
 
 def is_erofs(path):
@@ -124,20 +135,25 @@ def qemu_arguments(options, folder, drives, disks):
     ids = tuple(map(int, options.ids.split(":")))
     listed = ",".join(f"{drive.letter}:{drive.channels}" for drive in drives)
     modules = ",".join([*filter(None, [options.modules]), *(DISK_MODULES if disks else [])])
-    line = ("console=ttyS0 quiet no_timer_check tsc=unstable mitigations=off audit=0 apparmor=0 panic=-1 syscall.x32=y rdinit=/rig-start "
-            f"rig.network={options.network} rig.modules={modules} rig.cgroup={options.cgroup} rig.drives={listed} "
-            f"rig.disks={','.join(disk.name for disk in disks)}")
-    yield from (options.qemu, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-sandbox", CONFINED,
-                "-machine", MACHINE, "-accel", "tcg", "-cpu", "max", "-m", f"{options.memory}M",
-                "-kernel", str(guest / "vmlinux"), "-initrd", str(guest / "initramfs"), "-append", line,
-                "-device", "virtio-rng-pci",
-                "-chardev", f"socket,id=qmp,fd={inherited(folder / 'qmp', ids, True)},server=on,wait=off", "-mon", "qmp,mode=control")
+    line = (
+        "console=ttyS0 quiet no_timer_check tsc=unstable mitigations=off audit=0 apparmor=0 panic=-1 syscall.x32=y rdinit=/rig-start "
+        f"rig.network={options.network} rig.modules={modules} rig.cgroup={options.cgroup} rig.drives={listed} "
+        f"rig.disks={','.join(disk.name for disk in disks)}")
+    yield from (options.qemu, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+                "-sandbox", CONFINED, "-machine", MACHINE, "-accel", "tcg", "-cpu", "max", "-m",
+                f"{options.memory}M", "-kernel", str(guest / "vmlinux"), "-initrd",
+                str(guest / "initramfs"), "-append", line, "-device", "virtio-rng-pci", "-chardev",
+                f"socket,id=qmp,fd={inherited(folder / 'qmp', ids, True)},server=on,wait=off",
+                "-mon", "qmp,mode=control")
     for name in ("console", "record"):
         yield from ("-serial", f"file:/proc/self/fd/{inherited(folder / name, ids)}")
     for name, addresses in NETWORKS[options.network]:
         v6 = "ipv4=on,ipv6=on,ipv6-prefix=fec0::,ipv6-host=fec0::2" if name == "eth0" else "ipv4=on"
-        yield from ("-netdev", f"user,id={name},{addresses},{v6}", "-device", f"virtio-net-pci,netdev={name},romfile=",
-                    "-object", f"filter-dump,id=dump-{name},netdev={name},file=/proc/self/fd/{inherited(folder / (name + '.pcap'), ids)}")
+        yield from (
+            "-netdev", f"user,id={name},{addresses},{v6}", "-device",
+            f"virtio-net-pci,netdev={name},romfile=", "-object",
+            f"filter-dump,id=dump-{name},netdev={name},file=/proc/self/fd/{inherited(folder / (name + '.pcap'), ids)}"
+        )
     yield from ("-device", f"virtio-serial-pci,max_ports={PORTS + 1}")
     for number in range(1, PORTS + 1):
         listener = inherited(folder / f"port-{number}", ids, True)
@@ -167,20 +183,24 @@ def start(options):
     disks = [Disk(text) for text in options.disk]
     if len({disk.name for disk in disks}) != len(disks):
         raise RigError("--disk: a name stands there twice")
-    facts = {"network": options.network, "drives": [[drive.letter, drive.path, drive.readonly] for drive in drives]}
+    facts = {
+        "network": options.network,
+        "drives": [[drive.letter, drive.path, drive.readonly] for drive in drives]
+    }
     (folder / "rig.json").write_text(json.dumps(facts))
     for number in range(1, PORTS + 1):
         (folder / f"port-{number}.lock").touch()
     arguments = list(qemu_arguments(options, folder, drives, disks))
     parent = os.getppid()
     take_ids(options.ids)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # a change of ids has cleared it
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0,
+                            0)  # a change of ids has cleared it
     if os.getppid() != parent:
         sys.exit(1)
     os.execvp(arguments[0], arguments)
 
 
-# --- one execution ---------------------------------------------------------------------------------------------------
+# --- one execution --------------------------------------------------------------------------------
 
 class Port:
     """One port of the channel, ours until it is closed."""
@@ -285,7 +305,8 @@ def import_distribution(folder, name, tar):
         return
     if is_erofs(tar):
         raise RigError(f"{tar} is an image, not an archive: codev-rig start --disk {name}={tar}")
-    status, _, said = run(folder, [SYSTEM, "root", "/rig-import", name], pathlib.Path(tar).read_bytes())
+    status, _, said = run(folder, [SYSTEM, "root", "/rig-import", name],
+                          pathlib.Path(tar).read_bytes())
     if status != 0:
         raise RigError(f"import of {name}: {said.decode(errors='replace').strip()}")
 
@@ -296,7 +317,8 @@ def join(port, source, targets):
     waiting, watched = b"", [source]
     port.connection.setblocking(False)
     while True:
-        readable, writable, _ = select.select([port, *([] if waiting else watched)], [port] if waiting else [], [])
+        readable, writable, _ = select.select([port, *([] if waiting else watched)],
+                                              [port] if waiting else [], [])
         if port in readable:
             try:
                 if not port.read():
@@ -334,7 +356,7 @@ def wsl(options):
     return join(port, 0, {b"O": write_all(1), b"D": write_all(2)})
 
 
-# --- localhost forwarding --------------------------------------------------------------------------------------------
+# --- localhost forwarding -------------------------------------------------------------------------
 
 def forward_by_channel(folder, client, number):
     """NAT: a process of WSL's inside connects to the port, and its bytes come over the channel."""
@@ -404,10 +426,11 @@ def forward(options):
         threading.Thread(target=serve, args=(client,), daemon=True).start()
 
 
-# --- the command line ------------------------------------------------------------------------------------------------
+# --- the command line -----------------------------------------------------------------------------
 
 def parse(words):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     verb = verbs.add_parser("start")
     verb.add_argument("folder")

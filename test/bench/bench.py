@@ -29,7 +29,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 OURS = "codev"
 
 
-# --- processes -------------------------------------------------------------------------------------------------------
+# --- processes ------------------------------------------------------------------------------------
 
 def pinned(command, core):
     return ["taskset", "-c", str(CORES[core]), *map(str, command)]
@@ -105,16 +105,19 @@ def accepts(address):
     """True once somebody accepts there: a port of loopback, or the path of a Unix socket."""
     with socket.socket(socket.AF_INET if isinstance(address, int) else socket.AF_UNIX) as client:
         client.settimeout(1)
-        return client.connect_ex(("127.0.0.1", address) if isinstance(address, int) else str(address)) == 0
+        return client.connect_ex(("127.0.0.1",
+                                  address) if isinstance(address, int) else str(address)) == 0
 
 
-# --- the load program ------------------------------------------------------------------------------------------------
+# --- the load program -----------------------------------------------------------------------------
 
 @contextlib.contextmanager
 def serving(endpoint, *options):
     """bench-load's server; its port."""
-    process = subprocess.Popen(pinned([LOAD, "serve", endpoint, *options], 0), stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(pinned([LOAD, "serve", endpoint, *options], 0),
+                               stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE,
+                               text=True)
     try:
         yield json.loads(process.stdout.readline())["port"]
     finally:
@@ -123,7 +126,15 @@ def serving(endpoint, *options):
         process.stdout.close()
 
 
-def requests(endpoint, path, connections=1, ms=600, preface=None, post=0, fresh=False, count=0, accept=None):
+def requests(endpoint,
+             path,
+             connections=1,
+             ms=600,
+             preface=None,
+             post=0,
+             fresh=False,
+             count=0,
+             accept=None):
     """One run of requests: the load program's figures, with rates."""
     command = [LOAD, "requests", endpoint, "--path", path, "--connections", connections]
     command += ["--requests", count] if count else ["--ms", ms]
@@ -159,7 +170,7 @@ def holding(kind, endpoint, path, connections, preface=None, ms=0):
         process.stderr.close()
 
 
-# --- figures ---------------------------------------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------
 
 class Figures:
     """metric -> subject -> the values of all rounds."""
@@ -181,7 +192,9 @@ class Figures:
         for name, values in rows.items():
             middle = statistics.median(values)
             ratio = f"{middle / base:.2f}" if base else ""
-            print(f"| {name} | {middle:,.{digits}f} | {min(values):,.{digits}f}..{max(values):,.{digits}f} | {ratio} |")
+            print(
+                f"| {name} | {middle:,.{digits}f} | {min(values):,.{digits}f}..{max(values):,.{digits}f} | {ratio} |"
+            )
 
     def ratio(self, metric, name, reference):
         base = self.median(metric, reference)
@@ -195,7 +208,8 @@ def goal(text, met, figure):
 
 def machine():
     """What the figures were taken on, and how busy it was."""
-    model = next((line.split(":")[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(":")[1].strip()
+                  for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
                   if line.startswith("model name")), "unknown")
     return {"processor": model, "processors": len(CORES), "kernel": os.uname().release,
             "load": os.getloadavg()[0], "time": time.strftime("%Y-%m-%d %H:%M:%S")}

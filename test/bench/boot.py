@@ -48,7 +48,11 @@ STARTS = {
     "dumb-init": BEGIN + "exec /mnt/ld.so --library-path /mnt /mnt/dumb-init /mnt/under",
     "catatonit": BEGIN + "exec /mnt/catatonit -- /mnt/under",
 }
-BINARIES = {"tini": [TINI], "dumb-init": ["/usr/bin/dumb-init"], "catatonit": ["/usr/bin/catatonit"]}
+BINARIES = {
+    "tini": [TINI],
+    "dumb-init": ["/usr/bin/dumb-init"],
+    "catatonit": ["/usr/bin/catatonit"]
+}
 COUNTER = bench.BUILD / "bin" / "bench-count.so"
 COUNTS = ("instructions", "steps", "translated")
 COUNTING_ROUNDS = 2
@@ -60,7 +64,8 @@ def libraries(program):
     """(the loader, the other libraries) of a dynamically linked program."""
     listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
     paths = [pathlib.Path(word) for word in listed.split() if word.startswith("/")]
-    return next(path for path in paths if path.name.startswith("ld-")), [p for p in paths if not p.name.startswith("ld-")]
+    return next(path for path in paths
+                if path.name.startswith("ld-")), [p for p in paths if not p.name.startswith("ld-")]
 
 
 def make_disk(folder, guest, server, name):
@@ -69,17 +74,20 @@ def make_disk(folder, guest, server, name):
     (tree / "etc").mkdir(parents=True)
     loader, others = libraries("/usr/bin/dumb-init")
     shutil.copy(loader, tree / "ld.so")
-    for program in (guest / "probe", *others, *(path for paths in BINARIES.values() for path in paths)):
+    for program in (guest / "probe", *others, *(path for paths in BINARIES.values()
+                                                for path in paths)):
         shutil.copy(program, tree / pathlib.Path(program).name)
     for script, text in (("mounts", MOUNTS), ("under", UNDER), ("server", server)):
         (tree / script).write_text(text)
     for entry in tree.iterdir():
         entry.chmod(0o755)
     (tree / "etc" / "inittab").write_text(BENCH_INITTAB)
-    (tree / "etc" / "passwd").write_text("root:x:0:0::/root:/bin/sh\ncodev:x:1000:1000::/tmp:/bin/sh\n")
+    (tree / "etc" /
+     "passwd").write_text("root:x:0:0::/root:/bin/sh\ncodev:x:1000:1000::/tmp:/bin/sh\n")
     (tree / "etc" / "group").write_text("root:x:0:\ncodev:x:1000:\n")
     image = folder / f"{name}.erofs"
-    subprocess.run(["mkfs.erofs", "--all-root", str(image), str(tree)], check=True, capture_output=True)
+    subprocess.run(
+        ["mkfs.erofs", "--all-root", str(image), str(tree)], check=True, capture_output=True)
     return image
 
 
@@ -88,12 +96,33 @@ def boot_other(start, guest, disk, folder, more=()):
     console = folder / "console"
     console.unlink(missing_ok=True)
     command = [
-        "qemu-system-x86_64", "-M", "q35,accel=" + accelerator(), "-cpu", "max", "-m", "512", "-smp", "1",
-        "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-        "-kernel", str(guest / "vmlinux"), "-device", "virtio-rng-pci",
-        "-drive", f"file={guest / 'rootfs.erofs'},format=raw,if=virtio,readonly=on",
-        "-drive", f"file={disk},format=raw,if=virtio,readonly=on", "-serial", f"file:{console}",
-        "-append", f'console=ttyS0 quiet panic=-1 root=/dev/vda rootfstype=erofs ro init=/bin/sh -- -c "{start}"', *more,
+        "qemu-system-x86_64",
+        "-M",
+        "q35,accel=" + accelerator(),
+        "-cpu",
+        "max",
+        "-m",
+        "512",
+        "-smp",
+        "1",
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-kernel",
+        str(guest / "vmlinux"),
+        "-device",
+        "virtio-rng-pci",
+        "-drive",
+        f"file={guest / 'rootfs.erofs'},format=raw,if=virtio,readonly=on",
+        "-drive",
+        f"file={disk},format=raw,if=virtio,readonly=on",
+        "-serial",
+        f"file:{console}",
+        "-append",
+        f'console=ttyS0 quiet panic=-1 root=/dev/vda rootfstype=erofs ro init=/bin/sh -- -c "{start}"',
+        *more,
     ]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
@@ -107,7 +136,8 @@ def boot_other(start, guest, disk, folder, more=()):
 def accelerator():
     """KVM where the processor shows it, as codev-sandbox decides."""
     flags = pathlib.Path("/proc/cpuinfo").read_text()
-    return "kvm" if re.search(r"\b(vmx|svm)\b", flags) and pathlib.Path("/dev/kvm").exists() else "tcg"
+    return "kvm" if re.search(r"\b(vmx|svm)\b",
+                              flags) and pathlib.Path("/dev/kvm").exists() else "tcg"
 
 
 def wait_for_marks(console, process):
@@ -125,16 +155,22 @@ def wait_for_marks(console, process):
     raise RuntimeError(f"a boot did not reach its mark; console:\n{text[-2000:]}")
 
 
-# --- counts ----------------------------------------------------------------------------------------------------------
+# --- counts ---------------------------------------------------------------------------------------
 
 def mark_of(program, function):
     """Where the function lies in its page, and its first bytes: how the plugin finds it wherever the program is."""
     linked = bench.BUILD / "obj" / "x86_64" / program  # with symbols
     symbols = subprocess.run(["nm", linked], check=True, capture_output=True, text=True).stdout
     address = int(re.search(rf"^([0-9a-f]+) [tT] {function}$", symbols, re.MULTILINE)[1], 16)
-    dump = subprocess.run(["objdump", "-s", "-j", ".text", f"--start-address={address}",
-                           f"--stop-address={address + MARK_BYTES}", linked], check=True, capture_output=True, text=True).stdout
-    code = "".join(word for line in re.findall(r"^ [0-9a-f]+ (.{35})", dump, re.MULTILINE) for word in line.split())
+    dump = subprocess.run([
+        "objdump", "-s", "-j", ".text", f"--start-address={address}",
+        f"--stop-address={address + MARK_BYTES}", linked
+    ],
+                          check=True,
+                          capture_output=True,
+                          text=True).stdout
+    code = "".join(word for line in re.findall(r"^ [0-9a-f]+ (.{35})", dump, re.MULTILINE)
+                   for word in line.split())
     return f"mark={address % 4096:x}:{code}"
 
 
@@ -148,17 +184,24 @@ def counter(folder, *marks):
 
 def counts_between(lines):
     """From each mark to the next: {one of COUNTS: millions}."""
-    sums = [[int(number) / 1e6 for number in line.split()] for line in lines.read_text().splitlines()]
-    return [dict(zip(COUNTS, (now - before for before, now in zip(*pair)))) for pair in zip(sums, sums[1:])]
+    sums = [[int(number) / 1e6 for number in line.split()]
+            for line in lines.read_text().splitlines()]
+    return [
+        dict(zip(COUNTS, (now - before for before, now in zip(*pair))))
+        for pair in zip(sums, sums[1:])
+    ]
 
 
 def count_ours(folder):
     """stage -> counts. The stages' marks are calls of report_stage(), the first is main()."""
-    arguments, lines = counter(folder, mark_of("codev-init", "main"), mark_of("codev-init", "report_stage"))
+    arguments, lines = counter(folder, mark_of("codev-init", "main"),
+                               mark_of("codev-init", "report_stage"))
     _, stages = boot_ours(None, folder, more=arguments)
     counts = counts_between(lines)
     if len(counts) != len(stages):
-        raise RuntimeError(f"{len(counts)} of {len(stages)} stages were marked: the image has another codev-init than build/obj")
+        raise RuntimeError(
+            f"{len(counts)} of {len(stages)} stages were marked: the image has another codev-init than build/obj"
+        )
     return dict(zip(stages, counts))
 
 
@@ -169,7 +212,7 @@ def count_other(start, guest, disk, folder):
     return counts_between(lines)[0]
 
 
-# --- ours ------------------------------------------------------------------------------------------------------------
+# --- ours -----------------------------------------------------------------------------------------
 
 def boot_ours(project, folder, options=(), more=()):
     """codev-init's own report: (total, stage by stage). `more` is for QEMU."""
@@ -179,8 +222,13 @@ def boot_ours(project, folder, options=(), more=()):
     (folder / "mounted").mkdir(exist_ok=True)
     (folder / "mounted").chmod(0o777)
     more = [word for argument in more for word in ("--qemu-arg", argument)]
-    done = subprocess.run([str(bench.SANDBOX), "run", *(options or ["--mount", f"{folder / 'mounted'}"]), *more,
-                           "--events", str(events), "--", "true"], stdin=subprocess.DEVNULL, capture_output=True)
+    done = subprocess.run([
+        str(bench.SANDBOX), "run", *(options or ["--mount", f"{folder / 'mounted'}"]), *more,
+        "--events",
+        str(events), "--", "true"
+    ],
+                          stdin=subprocess.DEVNULL,
+                          capture_output=True)
     stages, total = {}, None
     for line in events.read_text().splitlines() if events.exists() else ():
         event = json.loads(line)
@@ -193,7 +241,7 @@ def boot_ours(project, folder, options=(), more=()):
     return total, stages
 
 
-# --- size and memory -------------------------------------------------------------------------------------------------
+# --- size and memory ------------------------------------------------------------------------------
 
 def memory_of_ours(folder):
     """KiB of codev-init and of codev-agent, read by a root process beside them."""
@@ -202,9 +250,11 @@ def memory_of_ours(folder):
     os.environ.setdefault("CODEV_BUILD", str(bench.BUILD))
     import machine_harness
     look = machine_harness.Look(folder)
-    with machine_harness.Sandbox("sleep 100000", [*look.options, *look.root_options], programs=False) as sandbox:
+    with machine_harness.Sandbox("sleep 100000", [*look.options, *look.root_options],
+                                 programs=False) as sandbox:
         sandbox.wait_event("ready")
-        said = look.root("grep Rss: /proc/1/smaps_rollup; grep Rss: /proc/$(pidof codev-agent)/smaps_rollup")
+        said = look.root(
+            "grep Rss: /proc/1/smaps_rollup; grep Rss: /proc/$(pidof codev-agent)/smaps_rollup")
     return [int(kib) for kib in re.findall(r"Rss:\s+(\d+) kB", said)]
 
 
@@ -221,7 +271,7 @@ def sizes_and_memory(folder, guest):
     return found
 
 
-# --- all of it -------------------------------------------------------------------------------------------------------
+# --- all of it ------------------------------------------------------------------------------------
 
 def add_counts(counted, guest, disk, folder):
     """One counting boot of each; what is counted -> stage or init -> millions."""
@@ -262,21 +312,30 @@ def least(counted, what, name):
 def print_counts(counted):
     if not counted.values:
         return
-    print("\n| millions, the least of the rounds | codev-init |", " | ".join(STARTS), "|\n| --- | ---: |" + " ---: |" * len(STARTS))
-    for what, label in (("instructions", "instructions"), ("steps", "repetitions of string instructions"),
+    print("\n| millions, the least of the rounds | codev-init |", " | ".join(STARTS),
+          "|\n| --- | ---: |" + " ---: |" * len(STARTS))
+    for what, label in (("instructions", "instructions"), ("steps",
+                                                           "repetitions of string instructions"),
                         ("translated", "instructions translated")):
-        print(f"| {label} |", " | ".join(f"{least(counted, what, name):.3f}" for name in ("codev-init", *STARTS)), "|")
+        print(f"| {label} |", " | ".join(f"{least(counted, what, name):.3f}"
+                                         for name in ("codev-init", *STARTS)), "|")
 
 
 def run(project, rounds=9):
     del project
     figures, stages, counted, memory = measure(rounds)
-    print(f"\nboot: PID 1's first instruction to a running server, {rounds} interleaved boots, accelerator {accelerator()}")
+    print(
+        f"\nboot: PID 1's first instruction to a running server, {rounds} interleaved boots, accelerator {accelerator()}"
+    )
     figures.table("boot", "ms", "tini")
-    print("\n| stage | ms | spread | millions of instructions | translated, thousands |\n| --- | ---: | ---: | ---: | ---: |")
+    print(
+        "\n| stage | ms | spread | millions of instructions | translated, thousands |\n| --- | ---: | ---: | ---: | ---: |"
+    )
     for stage, values in stages.values["stage"].items():
-        print(f"| {stage} | {statistics.median(values):.1f} | {min(values):.1f}..{max(values):.1f} |",
-              f"{least(counted, 'instructions', stage):.2f} | {least(counted, 'translated', stage) * 1000:.1f} |")
+        print(
+            f"| {stage} | {statistics.median(values):.1f} | {min(values):.1f}..{max(values):.1f} |",
+            f"{least(counted, 'instructions', stage):.2f} | {least(counted, 'translated', stage) * 1000:.1f} |"
+        )
     print_counts(counted)
     print("\n| program | bytes | KiB resident |\n| --- | ---: | ---: |")
     for name, (size, kib) in memory.items():
@@ -284,10 +343,21 @@ def run(project, rounds=9):
     more_ms = figures.median("boot", "codev-init") - figures.median("boot", "tini")
     more_kib = memory["codev-init"][1] + memory["codev-agent (beside it)"][1] - memory["tini"][1]
     print()
-    goals = [bench.goal("boot at most 10 ms more than tini", more_ms <= 10, f"{more_ms:+.1f} ms ({accelerator()})"),
-             bench.goal("memory at most 1 MiB more than tini, the agent included", more_kib <= 1024, f"{more_kib:+} KiB")]
-    return {"accelerator": accelerator(), "rounds": rounds, "boot_ms": figures.values["boot"], "goals": goals,
-            "stages": stages.values, "millions": counted.values, "memory": memory}
+    goals = [
+        bench.goal("boot at most 10 ms more than tini", more_ms <= 10,
+                   f"{more_ms:+.1f} ms ({accelerator()})"),
+        bench.goal("memory at most 1 MiB more than tini, the agent included", more_kib <= 1024,
+                   f"{more_kib:+} KiB")
+    ]
+    return {
+        "accelerator": accelerator(),
+        "rounds": rounds,
+        "boot_ms": figures.values["boot"],
+        "goals": goals,
+        "stages": stages.values,
+        "millions": counted.values,
+        "memory": memory
+    }
 
 
 if __name__ == "__main__":

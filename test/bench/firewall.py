@@ -100,7 +100,9 @@ def run(project, rounds=0):
     if os.waitpid(child, 0)[1] != 0:
         raise RuntimeError("the firewall could not be measured")
     figures.values = json.loads(text)
-    print(f"\nfirewall: a program that loads the rules, from its start to its end, {RUNS} interleaved runs")
+    print(
+        f"\nfirewall: a program that loads the rules, from its start to its end, {RUNS} interleaved runs"
+    )
     figures.table("load and verify", "ms", "nft -f", 2)
     figures.table("processor time", "ms", "nft -f", 2)
     return {"rounds": RUNS, "figures": figures.values, "goals": []}

@@ -26,7 +26,12 @@ MS = 500
 def agent(folder, port, target):
     import relay_harness
     front = relay_harness.socket.create_server(("127.0.0.1", port), backlog=4096)
-    forward = {"role": "broker", "fd": front, "dial": [f"unix:{target}"], "secret": relay_harness.TOKEN}
+    forward = {
+        "role": "broker",
+        "fd": front,
+        "dial": [f"unix:{target}"],
+        "secret": relay_harness.TOKEN
+    }
     relay_harness.AGENT = str(bench.AGENT)
     with relay_harness.running([forward]) as process:
         bench.os.sched_setaffinity(process.pid, {bench.CORES[-1]})
@@ -60,7 +65,13 @@ def measure_one(figures, name, endpoint, pid):
     figures.add("latency p99", name, alone["p99_ns"] / 1e3)
     many = with_cpu("CPU per request", "ever", 1e6, path=SMALL, connections=16, ms=MS)
     figures.add("requests, keep-alive", name, many["rate"])
-    fresh = with_cpu("CPU per new connection", "ever", 1e6, path=SMALL, connections=8, ms=MS, fresh=True)
+    fresh = with_cpu("CPU per new connection",
+                     "ever",
+                     1e6,
+                     path=SMALL,
+                     connections=8,
+                     ms=MS,
+                     fresh=True)
     figures.add("new connections", name, fresh["rate"])
     if pid:
         empty = bench.memory_kib(pid)
@@ -86,16 +97,26 @@ def run(project, rounds=6):
 def report(figures, rounds):
     print(f"\nrelay: TCP on loopback to a Unix socket, {rounds} interleaved rounds of {MS} ms each")
     reference = "haproxy tcp"
-    for metric, unit, digits in (("bulk to the client", "MB/s", 0), ("bulk from the client", "MB/s", 0),
-                                 ("CPU per MB to the client", "us", 0), ("CPU per MB from the client", "us", 0),
-                                 ("requests, keep-alive", "1/s, 16 connections", 0), ("CPU per request", "us", 2),
-                                 ("new connections", "1/s, 8 at once", 0), ("CPU per new connection", "us", 1), ("latency p50", "us, 1 connection", 1),
-                                 ("latency p99", "us, 1 connection", 1), ("memory per idle connection", "KiB", 1)):
+    for metric, unit, digits in (("bulk to the client", "MB/s",
+                                  0), ("bulk from the client", "MB/s",
+                                       0), ("CPU per MB to the client", "us",
+                                            0), ("CPU per MB from the client", "us",
+                                                 0), ("requests, keep-alive", "1/s, 16 connections",
+                                                      0), ("CPU per request", "us", 2),
+                                 ("new connections", "1/s, 8 at once",
+                                  0), ("CPU per new connection", "us",
+                                       1), ("latency p50", "us, 1 connection",
+                                            1), ("latency p99", "us, 1 connection",
+                                                 1), ("memory per idle connection", "KiB", 1)):
         figures.table(metric, unit, reference, digits)
     print()
-    goals = [bench.goal(f"{metric} at least HAProxy's tcp mode", figures.ratio(metric, bench.OURS, reference) >= 1,
-                        f"{figures.ratio(metric, bench.OURS, reference):.2f}")
-             for metric in ("bulk to the client", "bulk from the client", "requests, keep-alive", "new connections")]
+    goals = [
+        bench.goal(f"{metric} at least HAProxy's tcp mode",
+                   figures.ratio(metric, bench.OURS, reference) >= 1,
+                   f"{figures.ratio(metric, bench.OURS, reference):.2f}")
+        for metric in ("bulk to the client", "bulk from the client", "requests, keep-alive",
+                       "new connections")
+    ]
     return {"rounds": rounds, "figures": figures.values, "goals": goals}
 
 

@@ -26,23 +26,34 @@ def fetch(rig, broker, path):
 
 
 def measure(rig, folder, document, content_type, rounds):
-    paths = {"passed": "/up/some/other/path", "rewritten": "/up/document" if content_type == "application/json" else "/up/simple/document/"}
+    paths = {
+        "passed": "/up/some/other/path",
+        "rewritten": "/up/document"
+                     if content_type == "application/json" else "/up/simple/document/"
+    }
 
     def answer(peer, _):
-        peer.send(f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {len(document)}\r\n\r\n".encode())
+        peer.send(
+            f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {len(document)}\r\n\r\n"
+            .encode())
         for at in range(0, len(document), 1 << 20):
             peer.send(document[at:at + (1 << 20)])
 
     figures = {name: [] for name in paths}
     with rig.Upstream(rig.serve_with(answer)) as upstream:
-        rules = {"up": upstream.url, "registry": "https://registry.example", "files": "https://files.example/packages"}
+        rules = {
+            "up": upstream.url,
+            "registry": "https://registry.example",
+            "files": "https://files.example/packages"
+        }
         with rig.Broker(folder, rules=rules) as broker:
             for _ in range(rounds):
                 for name, path in paths.items():
                     figures[name].append(fetch(rig, broker, path))
             links = [line["links"] for line in broker.log_lines(2 * rounds) if "links" in line]
     assert len(links) == rounds and min(links) > 0
-    assert all(received >= len(document) for values in figures.values() for _, _, received in values)
+    assert all(received >= len(document) for values in figures.values()
+               for _, _, received in values)
     return figures, links[0]
 
 
@@ -51,21 +62,40 @@ def run(project, rounds=7):
     import broker_harness as rig
     import documents
     results, ratios = {}, {}
-    print(f"\nrewrite: links in package metadata, {SIZE >> 20} MB through the broker, {rounds} times each, in turns\n")
-    print("| document | links | passed MB/s | rewritten MB/s | ratio | broker's CPU: passed ms | rewritten ms | ratio |")
+    print(
+        f"\nrewrite: links in package metadata, {SIZE >> 20} MB through the broker, {rounds} times each, in turns\n"
+    )
+    print(
+        "| document | links | passed MB/s | rewritten MB/s | ratio | broker's CPU: passed ms | rewritten ms | ratio |"
+    )
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory(prefix="codev-bench-") as folder:
         for name, (kind, content_type) in DOCUMENTS.items():
             document = documents.MAKERS[kind](SIZE, 1)
             figures, links = measure(rig, folder, document, content_type, rounds)
-            clock = {way: len(document) / 1e6 / statistics.median(value[0] for value in values) for way, values in figures.items()}
-            cpu = {way: statistics.median(value[1] for value in values) for way, values in figures.items()}
+            clock = {
+                way: len(document) / 1e6 / statistics.median(value[0] for value in values)
+                for way, values in figures.items()
+            }
+            cpu = {
+                way: statistics.median(value[1] for value in values)
+                for way, values in figures.items()
+            }
             ratios[name] = clock["rewritten"] / clock["passed"]
-            print(f"| {name} | {links} | {clock['passed']:.0f} | {clock['rewritten']:.0f} | "
-                  f"{ratios[name]:.2f} | "
-                  f"{cpu['passed'] * 1e3:.0f} | {cpu['rewritten'] * 1e3:.0f} | {cpu['passed'] / cpu['rewritten']:.2f} |")
-            results[name] = {"bytes": len(document), "links": links, "mb_per_s": clock, "broker_cpu_s": cpu}
+            print(
+                f"| {name} | {links} | {clock['passed']:.0f} | {clock['rewritten']:.0f} | "
+                f"{ratios[name]:.2f} | "
+                f"{cpu['passed'] * 1e3:.0f} | {cpu['rewritten'] * 1e3:.0f} | {cpu['passed'] / cpu['rewritten']:.2f} |"
+            )
+            results[name] = {
+                "bytes": len(document),
+                "links": links,
+                "mb_per_s": clock,
+                "broker_cpu_s": cpu
+            }
     print()
-    goals = [bench.goal(f"{name}: at least half of what passes unchanged", ratio >= 0.5, f"{ratio:.2f}")
-             for name, ratio in ratios.items()]
+    goals = [
+        bench.goal(f"{name}: at least half of what passes unchanged", ratio >= 0.5, f"{ratio:.2f}")
+        for name, ratio in ratios.items()
+    ]
     return {"rounds": rounds, "figures": results, "goals": goals}

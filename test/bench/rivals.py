@@ -17,7 +17,8 @@ def running(command, address, **more):
     try:
         def is_up():
             if process.poll() is not None:
-                raise RuntimeError(f"{command[0]} ended with {process.returncode}: {' '.join(map(str, command))}")
+                raise RuntimeError(
+                    f"{command[0]} ended with {process.returncode}: {' '.join(map(str, command))}")
             return bench.accepts(address)
         bench.wait_until(is_up, command[0])
         yield process.pid
@@ -25,11 +26,13 @@ def running(command, address, **more):
         bench.end(process)
 
 
-# --- relays: TCP on loopback to a Unix socket --------------------------------------------------------------------------
+# --- relays: TCP on loopback to a Unix socket -----------------------------------------------------
 
 def socat(folder, port, target):
-    return running(["socat", f"TCP-LISTEN:{port},bind=127.0.0.1,fork,reuseaddr,nodelay,backlog=4096",
-                    f"UNIX-CONNECT:{target}"], port)
+    return running([
+        "socat", f"TCP-LISTEN:{port},bind=127.0.0.1,fork,reuseaddr,nodelay,backlog=4096",
+        f"UNIX-CONNECT:{target}"
+    ], port)
 
 
 HAPROXY_RELAY = """\
@@ -75,7 +78,7 @@ def nginx_stream(folder, port, target):
     return running(["nginx", "-c", config, "-e", folder / "nginx-stream.log"], port)
 
 
-# --- reverse proxies: HTTP on a Unix socket to TLS upstream --------------------------------------------------------------
+# --- reverse proxies: HTTP on a Unix socket to TLS upstream ---------------------------------------
 # The header work of the broker: its credential instead of the client's, no cookies and no key of the client's, hop-by-hop
 # fields removed, the prefix /gateway taken off; the upstream's certificate is verified; one line of log a request.
 
@@ -104,7 +107,8 @@ http {{
 
 def nginx_proxy(folder, path, upstream, ca, secret):
     config = folder / "nginx.conf"
-    config.write_text(NGINX_PROXY.format(folder=folder, path=path, upstream=upstream, ca=ca, secret=secret))
+    config.write_text(
+        NGINX_PROXY.format(folder=folder, path=path, upstream=upstream, ca=ca, secret=secret))
     pathlib.Path(path).unlink(missing_ok=True)
     return running(["nginx", "-c", config, "-e", folder / "nginx-error.log"], path)
 

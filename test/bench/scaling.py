@@ -50,9 +50,11 @@ class Table:
         return statistics.median(self.rows[number][column])
 
     def print(self):
-        print(f"\n| {self.title} | " + " | ".join(self.columns) + " |\n| ---: |" + " ---: |" * len(self.columns))
+        print(f"\n| {self.title} | " + " | ".join(self.columns) + " |\n| ---: |" +
+              " ---: |" * len(self.columns))
         for number, cells in self.rows.items():
-            print(f"| {number:,} | " + " | ".join(self.cell(cells.get(column, [])) for column in self.columns) + " |")
+            print(f"| {number:,} | " +
+                  " | ".join(self.cell(cells.get(column, [])) for column in self.columns) + " |")
         return {str(number): cells for number, cells in self.rows.items()}
 
     @staticmethod
@@ -60,21 +62,29 @@ class Table:
         if not values:
             return "-"
         middle = f"{statistics.median(values):,.1f}"
-        return middle if len(values) == 1 else f"{middle} ({min(values):,.1f} to {max(values):,.1f})"
+        return middle if len(
+            values) == 1 else f"{middle} ({min(values):,.1f} to {max(values):,.1f})"
 
     def flat(self, column, small, large):
         """The goal that the column's cost at the large number is that at the small one, or little more."""
         ratio = self.median(large, column) / self.median(small, column)
-        return bench.goal(f"{self.title}: {column} at {large:,} at most {FLAT} of that at {small:,}", ratio <= FLAT, f"{ratio:.2f}")
+        return bench.goal(
+            f"{self.title}: {column} at {large:,} at most {FLAT} of that at {small:,}",
+            ratio <= FLAT, f"{ratio:.2f}")
 
 
 def cpu_of_request(pid, endpoint, path, token=None, count=COUNT, connections=4, accept=None):
     before = bench.cpu_seconds(pid)
-    values = bench.requests(endpoint, path, connections=connections, preface=token, count=count, accept=accept)
+    values = bench.requests(endpoint,
+                            path,
+                            connections=connections,
+                            preface=token,
+                            count=count,
+                            accept=accept)
     return (bench.cpu_seconds(pid) - before) / values["ever"] * 1e6
 
 
-# --- idle connections ------------------------------------------------------------------------------------------------
+# --- idle connections -----------------------------------------------------------------------------
 
 def idle(table, endpoint, path, pid, token):
     """One round beside a running server."""
@@ -89,9 +99,11 @@ def idle(table, endpoint, path, pid, token):
 
 def idle_connections(folder, port, authority, rounds):
     heads = ("KiB each", "us of processor a request")
-    of_broker, of_agent = Table("idle connections, broker", *heads), Table("idle connections, agent", *heads)
+    of_broker, of_agent = Table("idle connections, broker",
+                                *heads), Table("idle connections, agent", *heads)
     path = folder / "front.sock"
-    for number in range(rounds):  # with new processes: what a connection once took, the next one finds there
+    for number in range(
+            rounds):  # with new processes: what a connection once took, the next one finds there
         front, target = bench.free_port(), folder / f"target-{number}.sock"
         with broker_part.broker(folder, path, port, authority.ca, broker_part.SECRET, limits=MANY) as (broker, token), \
                 bench.serving(f"unix:{target}"), relay_part.agent(folder, front, target) as agent:
@@ -102,7 +114,7 @@ def idle_connections(folder, port, authority, rounds):
     return of_broker, of_agent
 
 
-# --- rules -----------------------------------------------------------------------------------------------------------
+# --- rules ----------------------------------------------------------------------------------------
 
 def rule_names(count):
     return [f"rule-{number:04}" for number in range(count)]
@@ -113,7 +125,8 @@ def rules(folder, port, authority, rounds):
     path = folder / "front.sock"
     for count in RULES * rounds:
         names = dict.fromkeys(rule_names(count), f"https://127.0.0.1:{port}")
-        with broker_part.broker(folder, path, port, authority.ca, broker_part.SECRET, rules=names) as (pid, token):
+        with broker_part.broker(folder, path, port, authority.ca, broker_part.SECRET,
+                                rules=names) as (pid, token):
             started = bench.cpu_seconds(pid) * 1e3
             last = f"/rule-{count - 1:04}/100"
             cpu_of_request(pid, f"unix:{path}", last, token, 500)
@@ -122,25 +135,32 @@ def rules(folder, port, authority, rounds):
 
 
 def rules_inside(folder):
-    table = Table("rules, inside", "thousand instructions of the stage config", "of the stage server")
+    table = Table("rules, inside", "thousand instructions of the stage config",
+                  "of the stage server")
     token, path = folder / "gateway-token", folder / "rules-inside.json"
     token.write_text(broker_part.SECRET)
     token.chmod(0o600)
     for count in RULES:
         path.write_text(json.dumps(dict.fromkeys(rule_names(count), "https://registry.example")))
-        options = ["--gateway-url", "https://127.0.0.1:1/v", "--gateway-token-file", token, "--rules", path]
+        options = [
+            "--gateway-url", "https://127.0.0.1:1/v", "--gateway-token-file", token, "--rules", path
+        ]
         stages = count_stages(folder, options)
         table.add(count, *(stages[name] * 1e3 for name in ("config", "server")))
     return table
 
 
-# --- mounts ----------------------------------------------------------------------------------------------------------
+# --- mounts ---------------------------------------------------------------------------------------
 
 def count_stages(folder, options):
     """stage -> millions of instructions of one boot."""
-    arguments, lines = boot.counter(folder, boot.mark_of("codev-init", "main"), boot.mark_of("codev-init", "report_stage"))
+    arguments, lines = boot.counter(folder, boot.mark_of("codev-init", "main"),
+                                    boot.mark_of("codev-init", "report_stage"))
     _, stages = boot.boot_ours(None, folder, options, arguments)
-    return {name: counts["instructions"] for name, counts in zip(stages, boot.counts_between(lines), strict=True)}
+    return {
+        name: counts["instructions"]
+        for name, counts in zip(stages, boot.counts_between(lines), strict=True)
+    }
 
 
 def mount_options(folder, count):
@@ -154,23 +174,41 @@ def mount_options(folder, count):
 
 
 def mounts(folder, rounds):
-    table = Table("mounts", "ms of the stage", "ms each", "thousand instructions each", "ms of init's whole boot")
+    table = Table("mounts", "ms of the stage", "ms each", "thousand instructions each",
+                  "ms of init's whole boot")
     emulated = boot.accelerator() == "tcg"  # only an emulator can count
     for number, count in enumerate(MOUNTS * rounds):
         options = mount_options(folder, count)
         total, stages = boot.boot_ours(bench.TOP, folder, options)
-        counted = count_stages(folder, options)["mounts"] * 1e3 / count if emulated and number < len(MOUNTS) else None
+        counted = count_stages(
+            folder, options)["mounts"] * 1e3 / count if emulated and number < len(MOUNTS) else None
         table.add(count, stages["mounts"], stages["mounts"] / count, counted, total)
     return table
 
 
-# --- documents -------------------------------------------------------------------------------------------------------
+# --- documents ------------------------------------------------------------------------------------
 
 def npm_document(size):
     """About so many bytes, with a link every 400."""
-    versions = {f"0.0.{number}": {"name": "pkg", "version": f"0.0.{number}", "description": "x" * 200, "dist": {
-        "tarball": f"https://localhost/pkg/-/pkg-0.0.{number}.tgz", "shasum": "0" * 40}} for number in range(max(size // 400, 1))}
-    return json.dumps({"name": "pkg", "dist-tags": {"latest": "0.0.0"}, "versions": versions}).encode()
+    versions = {
+        f"0.0.{number}": {
+            "name": "pkg",
+            "version": f"0.0.{number}",
+            "description": "x" * 200,
+            "dist": {
+                "tarball": f"https://localhost/pkg/-/pkg-0.0.{number}.tgz",
+                "shasum": "0" * 40
+            }
+        }
+        for number in range(max(size // 400, 1))
+    }
+    return json.dumps({
+        "name": "pkg",
+        "dist-tags": {
+            "latest": "0.0.0"
+        },
+        "versions": versions
+    }).encode()
 
 
 NGINX_FILES = """\
@@ -191,20 +229,31 @@ def file_server(folder, authority):
     for size in DOCUMENTS:
         (files / f"pkg-{size}").write_bytes(npm_document(size))
     config = folder / "files.conf"
-    config.write_text(NGINX_FILES.format(folder=folder, port=port, certificate=authority.certificate, key=authority.key))
+    config.write_text(
+        NGINX_FILES.format(folder=folder,
+                           port=port,
+                           certificate=authority.certificate,
+                           key=authority.key))
     with rivals.running(["nginx", "-c", config, "-e", folder / "files.log"], port):
         yield port
 
 
 def documents(folder, authority, rounds):
-    table = Table("bytes of a document", "us of processor", "us, rewritten", "us a MB", "us a MB, rewritten")
+    table = Table("bytes of a document", "us of processor", "us, rewritten", "us a MB",
+                  "us a MB, rewritten")
     path = folder / "front.sock"
     with file_server(folder, authority) as port, broker_part.broker(
-            folder, path, port, authority.ca, broker_part.SECRET, rules={"npm": f"https://127.0.0.1:{port}"}) as (pid, token):
+            folder,
+            path,
+            port,
+            authority.ca,
+            broker_part.SECRET,
+            rules={"npm": f"https://127.0.0.1:{port}"}) as (pid, token):
         for size in DOCUMENTS * rounds:
             real = (folder / "files" / f"pkg-{size}").stat().st_size
             count = max(min(100_000_000 // size, 2000), 3)
-            ask = lambda name, accept: cpu_of_request(pid, f"unix:{path}", f"/{name}/pkg-{size}", token, count, 1, accept)
+            ask = lambda name, accept: cpu_of_request(pid, f"unix:{path}", f"/{name}/pkg-{size}",
+                                                      token, count, 1, accept)
             as_is, rewritten = ask("gateway", None), ask("npm", NPM)
             table.add(size, as_is, rewritten, as_is / real * 1e6, rewritten / real * 1e6)
     return table
@@ -213,11 +262,13 @@ def documents(folder, authority, rounds):
 def measure(rounds):
     with tempfile.TemporaryDirectory(prefix="codev-bench-") as name:
         folder = pathlib.Path(name)
-        folder.chmod(0o755)  # a guest's file server enters it; the broker's socket wants a folder of its own
+        folder.chmod(
+            0o755)  # a guest's file server enters it; the broker's socket wants a folder of its own
         private = folder / "private"
         private.mkdir(mode=0o700)
         authority = broker_part.Authority(private)
-        with bench.serving("tcp:127.0.0.1:0", "--tls", authority.certificate, authority.key) as port:
+        with bench.serving("tcp:127.0.0.1:0", "--tls", authority.certificate,
+                           authority.key) as port:
             yield from idle_connections(private, port, authority, rounds)
             yield rules(private, port, authority, rounds)
         if boot.accelerator() == "tcg":
@@ -234,9 +285,13 @@ def run(project, rounds=3):
     print()
     request, rewritten = "us of processor a request", "us a MB, rewritten"
     each = "thousand instructions each" if boot.accelerator() == "tcg" else "ms each"
-    goals = [tables["idle connections, broker"].flat(request, 1, 10000), tables["idle connections, agent"].flat(request, 1, 500),
-             tables["rules"].flat(request, 1, 1000), tables["bytes of a document"].flat(rewritten, 1_000_000, 50_000_000),
-             tables["mounts"].flat(each, 4, 64)]
+    goals = [
+        tables["idle connections, broker"].flat(request, 1, 10000),
+        tables["idle connections, agent"].flat(request, 1,
+                                               500), tables["rules"].flat(request, 1, 1000),
+        tables["bytes of a document"].flat(rewritten, 1_000_000,
+                                           50_000_000), tables["mounts"].flat(each, 4, 64)
+    ]
     return {"figures": found, "rounds": rounds, "goals": goals}
 
 

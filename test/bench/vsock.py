@@ -32,11 +32,27 @@ FOLDER = "/workspace/bench"
 
 # metric -> (unit, digits, the key of a run's figures, what the client does)
 METRICS = {
-    "bulk to the guest": ("MB/s", 1, "mb_s", {"path": f"/gateway/{BULK}", "count": BULKS}),
-    "bulk from the guest": ("MB/s", 1, "mb_s", {"path": "/gateway/1", "post": BULK, "count": BULKS}),
-    "requests, keep-alive": ("1/s, 8 connections", 0, "rate", {"path": SMALL, "connections": 8}),
-    "new connections": ("1/s, 4 at once", 0, "rate", {"path": SMALL, "connections": 4, "fresh": True}),
-    "latency p50": ("us, 1 connection", 0, "p50_us", {"path": SMALL}),
+    "bulk to the guest": ("MB/s", 1, "mb_s", {
+        "path": f"/gateway/{BULK}",
+        "count": BULKS
+    }),
+    "bulk from the guest": ("MB/s", 1, "mb_s", {
+        "path": "/gateway/1",
+        "post": BULK,
+        "count": BULKS
+    }),
+    "requests, keep-alive": ("1/s, 8 connections", 0, "rate", {
+        "path": SMALL,
+        "connections": 8
+    }),
+    "new connections": ("1/s, 4 at once", 0, "rate", {
+        "path": SMALL,
+        "connections": 4,
+        "fresh": True
+    }),
+    "latency p50": ("us, 1 connection", 0, "p50_us", {
+        "path": SMALL
+    }),
 }
 BULK_METRICS = ("bulk to the guest", "bulk from the guest")
 CPU_UNIT = ("us a request", "us a MB")
@@ -47,7 +63,8 @@ def copy_programs(folder):
     """The load program, and socat with everything that it is linked with, for a guest that has no such libraries."""
     shutil.copy(bench.GUEST / "bench-load", folder / "load")
     shutil.copy("/usr/bin/socat", folder / "socat")
-    listed = subprocess.run(["ldd", "/usr/bin/socat"], check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(["ldd", "/usr/bin/socat"], check=True, capture_output=True,
+                            text=True).stdout
     for word in listed.split():
         if word.startswith("/"):
             shutil.copy(word, folder / pathlib.Path(word).name)
@@ -63,13 +80,18 @@ class Inside:
 
     def begin_rivals(self, port):
         loader = f"{FOLDER}/ld-linux-x86-64.so.2 --library-path {FOLDER} {FOLDER}/socat"
-        self.look.root(f"{FOLDER}/load copy tcp:127.0.0.1:{PORTS['bare']} vsock:2:{port} >/dev/null 2>&1 &")
-        self.look.root(f"{loader} TCP-LISTEN:{PORTS['socat']},bind=127.0.0.1,fork,reuseaddr,nodelay,backlog=1024 "
-                       f"VSOCK-CONNECT:2:{port} >/dev/null 2>&1 &")
+        self.look.root(
+            f"{FOLDER}/load copy tcp:127.0.0.1:{PORTS['bare']} vsock:2:{port} >/dev/null 2>&1 &")
+        self.look.root(
+            f"{loader} TCP-LISTEN:{PORTS['socat']},bind=127.0.0.1,fork,reuseaddr,nodelay,backlog=1024 "
+            f"VSOCK-CONNECT:2:{port} >/dev/null 2>&1 &")
         self.look.root("usleep 500000")
 
     def requests(self, name, path, connections=1, post=0, fresh=False, count=0):
-        words = [f"{FOLDER}/load", "requests", f"tcp:127.0.0.1:{PORTS[name]}", "--path", path, "--connections", connections]
+        words = [
+            f"{FOLDER}/load", "requests", f"tcp:127.0.0.1:{PORTS[name]}", "--path", path,
+            "--connections", connections
+        ]
         words += ["--requests", count] if count else ["--ms", MS]
         words += ["--preface", self.token] if name != bench.OURS else []
         words += ["--post", post] if post else []
@@ -82,8 +104,12 @@ class Inside:
         except ValueError:
             raise RuntimeError(f"{name}: {said.strip()}") from None
         seconds = values["ns"] / 1e9
-        return {"rate": values["requests"] / seconds, "mb_s": values["bytes"] / seconds / 1e6, "p50_us": values["p50_ns"] / 1e3,
-                "cpu_us": used / max(1, values["ever"]) / (BULK / 1e6 if count else 1)}
+        return {
+            "rate": values["requests"] / seconds,
+            "mb_s": values["bytes"] / seconds / 1e6,
+            "p50_us": values["p50_ns"] / 1e3,
+            "cpu_us": used / max(1, values["ever"]) / (BULK / 1e6 if count else 1)
+        }
 
 
 def measure_round(figures, inside, number):
@@ -105,12 +131,17 @@ def measure(figures, folder, port, authority, rounds):
     token_file.write_text("sk-bench\n")
     token_file.chmod(0o600)
     look, spied = machine_harness.Look(folder), machine_harness.SpiedBroker(folder)
-    options = [*look.options, *look.root_options, *spied.options, "--mount", f"{programs}:{FOLDER}:ro", "--proxy", "none",
-               "--gateway-url", f"https://127.0.0.1:{port}", "--gateway-token-file", token_file, "--ca-file", authority.ca]
+    options = [
+        *look.options, *look.root_options, *spied.options, "--mount", f"{programs}:{FOLDER}:ro",
+        "--proxy", "none", "--gateway-url", f"https://127.0.0.1:{port}", "--gateway-token-file",
+        token_file, "--ca-file", authority.ca
+    ]
     with machine_harness.Sandbox("sleep 100000", options, programs=False) as sandbox:
         sandbox.wait_event("ready")
         inside = Inside(look, spied.token(), sandbox.pid_of("qemu-system"))
-        inside.begin_rivals(json.loads(spied.copy.read_text().partition("\n")[0])["listen"][0].rpartition(".sock_")[2])
+        inside.begin_rivals(
+            json.loads(
+                spied.copy.read_text().partition("\n")[0])["listen"][0].rpartition(".sock_")[2])
         for number in range(rounds):
             measure_round(figures, inside, number)
 
@@ -125,20 +156,25 @@ def run(project, rounds=11):
         folder.chmod(0o755)
         authority = broker_part.Authority(folder)
         authority.ca.chmod(0o644)
-        with bench.serving("tcp:127.0.0.1:0", "--tls", authority.certificate, authority.key) as port:
+        with bench.serving("tcp:127.0.0.1:0", "--tls", authority.certificate,
+                           authority.key) as port:
             measure(figures, folder, port, authority, rounds)
     return report(figures, rounds)
 
 
 def report(figures, rounds):
-    print(f"\nvsock: a guest's client by the relay and vsock to the broker, {rounds} interleaved rounds of {MS} ms each, in one guest")
+    print(
+        f"\nvsock: a guest's client by the relay and vsock to the broker, {rounds} interleaved rounds of {MS} ms each, in one guest"
+    )
     for metric, (unit, digits, _, _) in METRICS.items():
         figures.table(metric, unit, REFERENCE, digits)
         figures.table(f"{metric}: CPU", CPU_UNIT[metric in BULK_METRICS], REFERENCE, 0)
     print()
     ratios = {metric: figures.ratio(metric, bench.OURS, REFERENCE) for metric in GOALS}
-    goals = [bench.goal(f"{metric} at least 90 % of the bare copy loop's", ratio >= 0.9, f"{ratio:.2f}")
-             for metric, ratio in ratios.items()]
+    goals = [
+        bench.goal(f"{metric} at least 90 % of the bare copy loop's", ratio >= 0.9, f"{ratio:.2f}")
+        for metric, ratio in ratios.items()
+    ]
     return {"rounds": rounds, "figures": figures.values, "goals": goals}
 
 

@@ -25,7 +25,8 @@ import pytest
 import procfs
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
-BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / os.environ.get("CODEV_BUILD", "build") / "bin"))
+BIN = pathlib.Path(os.environ.get("CODEV_BIN",
+                                  TOP / os.environ.get("CODEV_BUILD", "build") / "bin"))
 BROKER = os.environ.get("CODEV_BROKER", str(BIN / "codev-broker"))
 SANITIZED = bool(os.environ.get("CODEV_SAN"))
 PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
@@ -34,7 +35,7 @@ SECRET_FIELDS = {"authorization", "proxy-authorization", "x-api-key", "api-key",
 guests_secrets = set()  # values that clients have sent in these: no broker may ever write one down
 
 
-# --- certificates ----------------------------------------------------------------------------------------------------
+# --- certificates ---------------------------------------------------------------------------------
 
 class Authority:
     """A certificate authority, and one server certificate for 127.0.0.1 and localhost."""
@@ -42,12 +43,17 @@ class Authority:
     def __init__(self, folder):
         self.ca, self.ca_key = folder / "ca.pem", folder / "ca.key"
         self.certificate, self.key = folder / "server.pem", folder / "server.key"
-        new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-               "-days", "2"]
+        new = [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+            "-nodes", "-days", "2"
+        ]
         run = functools.partial(subprocess.run, check=True, capture_output=True)
         run(new + ["-subj", "/CN=test authority", "-keyout", self.ca_key, "-out", self.ca])
-        run(new + ["-CA", self.ca, "-CAkey", self.ca_key, "-subj", "/CN=localhost", "-addext",
-                   "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", self.key, "-out", self.certificate])
+        run(new + [
+            "-CA", self.ca, "-CAkey", self.ca_key, "-subj", "/CN=localhost", "-addext",
+            "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", self.key, "-out",
+            self.certificate
+        ])
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(self.certificate, self.key)
 
@@ -64,7 +70,7 @@ def other_authority():
     return Authority(pathlib.Path(other_authority.folder.name))
 
 
-# --- upstreams -------------------------------------------------------------------------------------------------------
+# --- upstreams ------------------------------------------------------------------------------------
 
 class Peer:
     """The upstream's end of one connection."""
@@ -165,7 +171,9 @@ class Upstream:
         try:
             if self.context:
                 try:
-                    connection = self.context.wrap_socket(connection, server_side=True, suppress_ragged_eofs=True)
+                    connection = self.context.wrap_socket(connection,
+                                                          server_side=True,
+                                                          suppress_ragged_eofs=True)
                 except OSError:
                     return  # a client that does not trust us
                 self.connections.append(connection)
@@ -183,12 +191,15 @@ class Upstream:
 
     def stop(self):
         with contextlib.suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)  # ends the accept: its descriptor's number may soon be another's
+            self.listener.shutdown(
+                socket.SHUT_RDWR)  # ends the accept: its descriptor's number may soon be another's
         self.acceptor.join(PATIENCE)
         self.listener.close()
-        faults = list(self.faults)  # what handlers say when their connection ends under them is none
+        faults = list(
+            self.faults)  # what handlers say when their connection ends under them is none
         for connection in self.connections:
-            with contextlib.suppress(OSError):  # each thread closes its own: it may be in a call on that number
+            with contextlib.suppress(
+                    OSError):  # each thread closes its own: it may be in a call on that number
                 socket.socket.shutdown(connection, socket.SHUT_RDWR)
         if faults:
             raise faults[0]
@@ -221,21 +232,28 @@ def echo(peer, head):
         body = peer.read(int(fields.get("content-length", 0)))
     method, target, _ = head.split(b"\r\n")[0].decode().split(" ")
     pairs = [[name, value] for name, value in field_list(head)]
-    peer.answer(json.dumps({"method": method, "target": target, "fields": pairs, "length": len(body),
-                            "body": body[:200].decode("latin-1")}).encode(), fields=["Content-Type: application/json"])
+    peer.answer(json.dumps({
+        "method": method,
+        "target": target,
+        "fields": pairs,
+        "length": len(body),
+        "body": body[:200].decode("latin-1")
+    }).encode(),
+                fields=["Content-Type: application/json"])
 
 
 def field_list(head):
     """[(name, value)] of a head, names as sent."""
     lines = head.decode("latin-1").split("\r\n")[1:]
-    return [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines if line)]
+    return [(name, value.strip())
+            for name, _, value in (line.partition(":") for line in lines if line)]
 
 
 def fields_of(head):
     return {name.lower(): value for name, value in field_list(head)}
 
 
-# --- clients ---------------------------------------------------------------------------------------------------------
+# --- clients --------------------------------------------------------------------------------------
 
 class Response:
     """An answer as a client reads it. `complete` is false when it ended before its framing said so."""
@@ -313,7 +331,8 @@ class Client:
     def request(self, target, method="GET", fields=(), body=None, read=True):
         lines = [f"{method} {target} HTTP/1.1", "Host: 127.0.0.1:8788", *fields]
         said = (field.partition(":") for field in fields)
-        guests_secrets.update(value.strip() for name, _, value in said if name.lower() in SECRET_FIELDS and len(value) > 8)
+        guests_secrets.update(value.strip() for name, _, value in said
+                              if name.lower() in SECRET_FIELDS and len(value) > 8)
         if body is not None:
             lines.append(f"Content-Length: {len(body)}")
         self.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b""))
@@ -387,28 +406,41 @@ class Client:
         self.close()
 
 
-# --- the broker ------------------------------------------------------------------------------------------------------
+# --- the broker -----------------------------------------------------------------------------------
 
 def broker_environment():
     """No proxy or certificate settings of whoever runs the tests."""
-    dropped = {"http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir",
-               "node_extra_ca_certs"}
+    dropped = {
+        "http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir",
+        "node_extra_ca_certs"
+    }
     return {name: value for name, value in os.environ.items() if name.lower() not in dropped}
 
 
 class Broker:
     """A running broker in a fresh folder. `rules` is a dict; `options` are further arguments."""
 
-    def __init__(self, folder, gateway="https://127.0.0.1:1", rules=None, options=(), token=SECRET, environment=None,
-                 log=True, ca=True, stdin=subprocess.PIPE):
+    def __init__(self,
+                 folder,
+                 gateway="https://127.0.0.1:1",
+                 rules=None,
+                 options=(),
+                 token=SECRET,
+                 environment=None,
+                 log=True,
+                 ca=True,
+                 stdin=subprocess.PIPE):
         self.folder = pathlib.Path(tempfile.mkdtemp(dir=folder))
         self.folder.chmod(0o700)
         self.socket = self.folder / "b.sock"
         self.token_file = self.folder / "token"
         self.token_file.write_text(token + "\n")
         self.log_file = self.folder / "log"
-        command = [BROKER, "--listen", f"unix:{self.socket}", "--gateway-url", gateway, "--gateway-token-file",
-                   str(self.token_file), *options]
+        command = [
+            BROKER, "--listen", f"unix:{self.socket}", "--gateway-url", gateway,
+            "--gateway-token-file",
+            str(self.token_file), *options
+        ]
         if ca:
             command += ["--ca-file", str(authority().ca)]
         if rules is not None:
@@ -417,8 +449,14 @@ class Broker:
         if log:
             command += ["--log", str(self.log_file)]
         self.stderr = open(self.folder / "stderr", "w+b")
-        self.process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=self.stderr,
-                                        env={**broker_environment(), **(environment or {})})
+        self.process = subprocess.Popen(command,
+                                        stdin=stdin,
+                                        stdout=subprocess.PIPE,
+                                        stderr=self.stderr,
+                                        env={
+                                            **broker_environment(),
+                                            **(environment or {})
+                                        })
         self.events, self.told = queue.Queue(), []
         line = self.process.stdout.readline()
         if not line:
@@ -458,9 +496,13 @@ class Broker:
         while True:
             text = ""
             with contextlib.suppress(FileNotFoundError):  # not yet there, or moved away
-                text = self.log_file.read_text().rpartition("\n")[0]  # the last line may still be written
+                text = self.log_file.read_text().rpartition("\n")[
+                    0]  # the last line may still be written
             lines = [json.loads(line) for line in text.splitlines()]
-            lines = [line for line in lines if all(line.get(key) == value for key, value in match.items())]
+            lines = [
+                line for line in lines if all(
+                    line.get(key) == value for key, value in match.items())
+            ]
             if count is None or len(lines) >= count:
                 return lines
             assert time.monotonic() < end, f"only {lines}"
@@ -497,8 +539,12 @@ class Broker:
     def assert_no_secret_written(self):
         """So each test greps what its brokers wrote: logs, standard error, events but for the ready line."""
         secrets = {SECRET, self.token, *guests_secrets}
-        files = [path for path in self.folder.iterdir() if path.name not in ("token", "rules.json") and path.is_file()]
-        for name, text in [("events", "".join(self.told))] + [(path.name, path.read_text(errors="replace")) for path in files]:
+        files = [
+            path for path in self.folder.iterdir()
+            if path.name not in ("token", "rules.json") and path.is_file()
+        ]
+        for name, text in [("events", "".join(self.told))
+                           ] + [(path.name, path.read_text(errors="replace")) for path in files]:
             found = [secret for secret in secrets if secret in text]
             assert not found, f"{found} in the broker's {name}"
 
@@ -521,8 +567,15 @@ class Broker:
 
 def run_broker(*arguments, environment=None, timeout=PATIENCE):
     """A broker that is expected to end by itself."""
-    return subprocess.run([BROKER, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=timeout, env={**broker_environment(), **(environment or {})})
+    return subprocess.run([BROKER, *map(str, arguments)],
+                          stdin=subprocess.DEVNULL,
+                          capture_output=True,
+                          text=True,
+                          timeout=timeout,
+                          env={
+                              **broker_environment(),
+                              **(environment or {})
+                          })
 
 
 class Relay:

@@ -22,17 +22,30 @@ PIECE = 32 * 1024
 PORT = 1024
 SECRET = "ab" * 32
 MACHINES = {
-    "x86_64": ("vmlinux", "q35,vmport=off,smbus=off,sata=off,usb=off,graphics=off,hpet=off", "ttyS0 no_timer_check"),
+    "x86_64": ("vmlinux", "q35,vmport=off,smbus=off,sata=off,usb=off,graphics=off,hpet=off",
+               "ttyS0 no_timer_check"),
     "aarch64": ("Image", "virt,gic-version=max,usb=off", "ttyAMA0"),
 }
 
 
 def config(argv, test=None, **server):
     """The least boot configuration with this server."""
-    value = {"protocol": 1, "id": "t1", "hostname": "codev-t1", "unix_ns": time.time_ns(),
-             "server": {"argv": ["sh", "-c", argv] if isinstance(argv, str) else argv, "stdio": "pipe",
-                        "cwd": "/home/codev", **server},
-             "way_in": {"listen": "vsock:4096", "secret": SECRET}}
+    value = {
+        "protocol": 1,
+        "id": "t1",
+        "hostname": "codev-t1",
+        "unix_ns": time.time_ns(),
+        "server": {
+            "argv": ["sh", "-c", argv] if isinstance(argv, str) else argv,
+            "stdio": "pipe",
+            "cwd": "/home/codev",
+            **server
+        },
+        "way_in": {
+            "listen": "vsock:4096",
+            "secret": SECRET
+        }
+    }
     if test:
         value["test"] = test
     return value
@@ -62,24 +75,30 @@ class Guest:
         if witness:
             null = "mount -t tmpfs tmpfs /dev; mknod /dev/null c 1 3; mknod /dev/console c 5 1"
             first = f"init=/bin/sh -- -c \"{null}; ({witness}) & exec /sbin/codev-init\""
-        self.programs.append(subprocess.Popen(
-            [BUILD / "tools/usr/bin/vhost-device-vsock", "--vm",
-             f"guest-cid={3 + os.getpid() % 60000},socket={device},uds-path={self.folder / 'vsock'}"],
-            stderr=subprocess.DEVNULL))
+        self.programs.append(
+            subprocess.Popen([
+                BUILD / "tools/usr/bin/vhost-device-vsock", "--vm",
+                f"guest-cid={3 + os.getpid() % 60000},socket={device},uds-path={self.folder / 'vsock'}"
+            ],
+                             stderr=subprocess.DEVNULL))
         end = time.monotonic() + PATIENCE
         while not device.exists():
             assert time.monotonic() < end, "vhost-device-vsock does not begin"
             time.sleep(0.01)
-        self.machine = subprocess.Popen(
-            [f"qemu-system-{ARCH}", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-             "-machine", f"{machine},memory-backend=memory", "-accel", "tcg", "-cpu", "max", "-m", "256M",
-             "-object", f"memory-backend-file,id=memory,size=256M,share=on,mem-path={self.folder / 'memory'}",
-             "-kernel", guest / kernel, "-append",
-             f"console={console} quiet panic=-1 root=/dev/vda rootfstype=erofs ro codev.control=vsock:{PORT} {append} {first}",
-             "-drive", f"if=none,id=root,format=raw,readonly=on,file={sanitizer_harness.IMAGE or guest / 'rootfs.erofs'}",
-             "-device", "virtio-blk-pci,drive=root", "-device", "virtio-rng-pci",
-             "-serial", f"file:{self.folder / 'console'}", "-chardev", f"socket,id=vsock,path={device}",
-             "-device", "vhost-user-vsock-pci,chardev=vsock"], stderr=subprocess.DEVNULL)
+        self.machine = subprocess.Popen([
+            f"qemu-system-{ARCH}", "-nodefaults", "-no-user-config", "-no-reboot", "-display",
+            "none", "-machine", f"{machine},memory-backend=memory", "-accel", "tcg", "-cpu", "max",
+            "-m", "256M", "-object",
+            f"memory-backend-file,id=memory,size=256M,share=on,mem-path={self.folder / 'memory'}",
+            "-kernel", guest / kernel, "-append",
+            f"console={console} quiet panic=-1 root=/dev/vda rootfstype=erofs ro codev.control=vsock:{PORT} {append} {first}",
+            "-drive",
+            f"if=none,id=root,format=raw,readonly=on,file={sanitizer_harness.IMAGE or guest / 'rootfs.erofs'}",
+            "-device", "virtio-blk-pci,drive=root", "-device", "virtio-rng-pci", "-serial",
+            f"file:{self.folder / 'console'}", "-chardev", f"socket,id=vsock,path={device}",
+            "-device", "vhost-user-vsock-pci,chardev=vsock"
+        ],
+                                        stderr=subprocess.DEVNULL)
         self.programs.append(self.machine)
 
     def __enter__(self):
@@ -97,7 +116,8 @@ class Guest:
         self.listener.close()
         console = self.console()
         shutil.rmtree(self.folder)
-        sanitizer_harness.assert_no_report(console, *(data.decode(errors="replace") for data in self.output.values()))
+        sanitizer_harness.assert_no_report(
+            console, *(data.decode(errors="replace") for data in self.output.values()))
 
     # --- the channel
 

@@ -126,7 +126,12 @@ def play_guest(arguments):
     guest.machine, _ = listener.accept()
     guest.machine.recv(1)  # QEMU runs
     try:
-        exec(os.environ["CODEV_FAKE_GUEST_SCENARIO"], {"guest": guest, "time": time, "socket": socket, "os": os})
+        exec(os.environ["CODEV_FAKE_GUEST_SCENARIO"], {
+            "guest": guest,
+            "time": time,
+            "socket": socket,
+            "os": os
+        })
     except Exception:
         guest.note({"scenario failed": traceback.format_exc()})
     guest.machine.close()

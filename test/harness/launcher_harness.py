@@ -39,19 +39,30 @@ class Rig:
         self.processes = []
 
     def environment(self, scenario, **extra):
-        return {**os.environ, "XDG_RUNTIME_DIR": str(self.runtime), "CODEV_FAKE_GUEST_SCENARIO": scenario,
-                "CODEV_FAKE_GUEST_NOTES": str(self.notes_file), **extra}
+        return {
+            **os.environ, "XDG_RUNTIME_DIR": str(self.runtime),
+            "CODEV_FAKE_GUEST_SCENARIO": scenario,
+            "CODEV_FAKE_GUEST_NOTES": str(self.notes_file),
+            **extra
+        }
 
     def command(self, *arguments):
-        return [str(BIN / "codev-sandbox"), "run", "--qemu", str(self.fake), "--vsock-device", str(self.fake),
-                "--kernel", str(self.machine / "vmlinux"), "--image", str(self.machine / "image"),
-                "--arch", "x86_64", "--events", str(self.events_file), *map(str, arguments)]
+        return [
+            str(BIN / "codev-sandbox"), "run", "--qemu",
+            str(self.fake), "--vsock-device",
+            str(self.fake), "--kernel",
+            str(self.machine / "vmlinux"), "--image",
+            str(self.machine / "image"), "--arch", "x86_64", "--events",
+            str(self.events_file), *map(str, arguments)
+        ]
 
     def start(self, scenario, *arguments, environment=None, **popen):
         popen.setdefault("stdin", subprocess.DEVNULL)
-        process = subprocess.Popen(
-            self.command(*arguments), env=self.environment(scenario, **(environment or {})),
-            stdout=popen.pop("stdout", subprocess.PIPE), stderr=popen.pop("stderr", subprocess.PIPE), **popen)
+        process = subprocess.Popen(self.command(*arguments),
+                                   env=self.environment(scenario, **(environment or {})),
+                                   stdout=popen.pop("stdout", subprocess.PIPE),
+                                   stderr=popen.pop("stderr", subprocess.PIPE),
+                                   **popen)
         self.processes.append(process)
         return process
 
@@ -65,7 +76,8 @@ class Rig:
     def notes(self):
         notes = whole_lines(self.notes_file)
         for note in notes:
-            assert not (isinstance(note, dict) and "scenario failed" in note), note["scenario failed"]
+            assert not (isinstance(note, dict)
+                        and "scenario failed" in note), note["scenario failed"]
         return notes
 
     def wait_for_note(self, what):

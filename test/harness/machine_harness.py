@@ -52,7 +52,7 @@ def wait_for(question, what, seconds=PATIENCE):
         time.sleep(0.02)
 
 
-# --- processes of this host ------------------------------------------------------------------------------------------
+# --- processes of this host -----------------------------------------------------------------------
 
 def processes_marked(mark):
     """pid -> command line of every process whose environment holds the mark."""
@@ -63,7 +63,8 @@ def processes_marked(mark):
                 if wanted in (entry / "environ").read_bytes().split(b"\0"):
                     command = (entry / "cmdline").read_bytes()
                     if command:  # a zombie has none
-                        found[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace")
+                        found[int(entry.name)] = command.replace(b"\0",
+                                                                 b" ").decode(errors="replace")
     return found
 
 
@@ -85,7 +86,7 @@ def resident_kib(pid, what="VmRSS"):
     raise AssertionError(f"no {what} of {pid}")
 
 
-# --- a sandbox -------------------------------------------------------------------------------------------------------
+# --- a sandbox ------------------------------------------------------------------------------------
 
 class Sandbox:
     """codev-sandbox as a process. `options` stand before `--`, `command` is what runs inside (a list, or text for sh)."""
@@ -97,20 +98,30 @@ class Sandbox:
         self.runtime.mkdir(mode=0o700, exist_ok=True)
         self.events_path = self.folder / "events"
         self.console_path = self.folder / "console"
-        argv = [SANDBOX, "run", "--arch", ARCH, "--events", self.events_path, "--console", self.console_path,
-                "--vsock-device", VSOCK_DEVICE]  # where the host has /dev/vhost-vsock too: tests use the sockets
+        argv = [
+            SANDBOX, "run", "--arch", ARCH, "--events", self.events_path, "--console",
+            self.console_path, "--vsock-device", VSOCK_DEVICE
+        ]  # where the host has /dev/vhost-vsock too: tests use the sockets
         argv += ["--mount", f"{GUEST}:/workspace/programs:ro"] if programs else []
         argv += [] if "--cwd" in options else ["--cwd", "/home/codev"]
         argv += sanitizer_harness.options(options)
         argv += [*options, "--"]
         argv += ["sh", "-c", command] if isinstance(command, str) else command
         self.argv = [str(item) for item in argv]
-        self.process = subprocess.Popen(
-            self.argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-            env={**os.environ, MARK: self.mark, "XDG_RUNTIME_DIR": str(self.runtime)})
+        self.process = subprocess.Popen(self.argv,
+                                        stdin=stdin,
+                                        stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE,
+                                        start_new_session=True,
+                                        env={
+                                            **os.environ, MARK: self.mark,
+                                            "XDG_RUNTIME_DIR": str(self.runtime)
+                                        })
         self.output, self.said = bytearray(), bytearray()
-        self.readers = [threading.Thread(target=self._read, args=pair, daemon=True)
-                        for pair in ((self.process.stdout, self.output), (self.process.stderr, self.said))]
+        self.readers = [
+            threading.Thread(target=self._read, args=pair, daemon=True)
+            for pair in ((self.process.stdout, self.output), (self.process.stderr, self.said))
+        ]
         for reader in self.readers:
             reader.start()
 
@@ -135,7 +146,8 @@ class Sandbox:
             reader.join(10)
         if kind:
             print(self.describe())
-        console = self.console_path.read_text(errors="replace") if self.console_path.exists() else ""
+        console = self.console_path.read_text(
+            errors="replace") if self.console_path.exists() else ""
         for pipe in (self.process.stdout, self.process.stderr, self.process.stdin):
             if pipe:
                 with contextlib.suppress(OSError):
@@ -144,9 +156,12 @@ class Sandbox:
         sanitizer_harness.assert_no_report(console, self.complaint(), self.text())
 
     def describe(self):
-        console = self.console_path.read_text(errors="replace") if self.console_path.exists() else ""
-        return (f"$ {' '.join(self.argv)}\nexit status {self.process.poll()}\n--- output\n{self.text()[-3000:]}\n"
-                f"--- standard error\n{bytes(self.said).decode(errors='replace')[-3000:]}\n--- console\n{console[-3000:]}")
+        console = self.console_path.read_text(
+            errors="replace") if self.console_path.exists() else ""
+        return (
+            f"$ {' '.join(self.argv)}\nexit status {self.process.poll()}\n--- output\n{self.text()[-3000:]}\n"
+            f"--- standard error\n{bytes(self.said).decode(errors='replace')[-3000:]}\n--- console\n{console[-3000:]}"
+        )
 
     def text(self):
         return bytes(self.output).decode(errors="replace")
@@ -217,7 +232,7 @@ def run(command, options=(), **more):
         return sandbox
 
 
-# --- a gateway -------------------------------------------------------------------------------------------------------
+# --- a gateway ------------------------------------------------------------------------------------
 
 class Gateway:
     """The demo gateway with a token of its own and a registry as named rule, and the options that lead a sandbox there."""
@@ -229,9 +244,13 @@ class Gateway:
         self.token_file = self.folder / "token"
         self.token_file.write_text(self.token + "\n")
         self.token_file.chmod(0o600)
-        self.process = subprocess.Popen(
-            [sys.executable, TOUR / "demo_gateway.py", "--dir", self.folder / "tls", "--token-file", self.token_file,
-             "--rule-port", "0", *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([
+            sys.executable, TOUR / "demo_gateway.py", "--dir", self.folder / "tls", "--token-file",
+            self.token_file, "--rule-port", "0", *map(str, arguments)
+        ],
+                                        stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE,
+                                        text=True)
         self.ready = json.loads(self.process.stdout.readline())
         self.rules = self.folder / "sandbox-egress.json"
         self.rules.write_text(json.dumps({"registry": self.ready["rule_url"]}))
@@ -250,19 +269,26 @@ class Gateway:
         """The gateway's counters, without this question."""
         self.asked += 1
         context = ssl.create_default_context(cafile=self.ready["ca"])
-        request = urllib.request.Request(self.ready["url"] + "/stats", headers={"x-api-key": self.token})
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+        request = urllib.request.Request(self.ready["url"] + "/stats",
+                                         headers={"x-api-key": self.token})
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}),
+                                             urllib.request.HTTPSHandler(context=context))
         with opener.open(request, timeout=PATIENCE) as answer:
             values = json.load(answer)
-        return {**values, "requests": values["requests"] - self.asked, "connections": values["connections"] - self.asked}
+        return {
+            **values, "requests": values["requests"] - self.asked,
+            "connections": values["connections"] - self.asked
+        }
 
     @property
     def options(self):
-        return ["--gateway-url", self.ready["url"], "--gateway-token-file", self.token_file, "--ca-file",
-                self.ready["ca"], "--rules", self.rules, "--proxy", "none"]
+        return [
+            "--gateway-url", self.ready["url"], "--gateway-token-file", self.token_file,
+            "--ca-file", self.ready["ca"], "--rules", self.rules, "--proxy", "none"
+        ]
 
 
-# --- the sandbox's own token -----------------------------------------------------------------------------------------
+# --- the sandbox's own token ----------------------------------------------------------------------
 
 class SpiedBroker:
     """The real broker behind a script that keeps a copy of its first line, which holds the sandbox's token."""
@@ -275,11 +301,12 @@ class SpiedBroker:
         self.options = ["--broker", self.program]
 
     def token(self):
-        line = wait_for(lambda: self.copy.exists() and self.copy.read_text().rpartition("\n")[0], "the broker's ready line")
+        line = wait_for(lambda: self.copy.exists() and self.copy.read_text().rpartition("\n")[0],
+                        "the broker's ready line")
         return json.loads(line.partition("\n")[0])["token"]
 
 
-# --- processes inside that do what a test asks --------------------------------------------------------------------------
+# --- processes inside that do what a test asks ----------------------------------------------------
 
 LOOK = "/workspace/look"
 LOOK_LOOP = f"""\
@@ -330,7 +357,8 @@ class Look:
         new.rename(self.folder / name)
 
         def finish(seconds=PATIENCE):
-            wait_for(lambda: answer.read_text(errors="replace").endswith(end), f"an answer to {script!r}", seconds)
+            wait_for(lambda: answer.read_text(errors="replace").endswith(end),
+                     f"an answer to {script!r}", seconds)
             return answer.read_text(errors="replace").removesuffix(end)
 
         return finish
@@ -342,7 +370,8 @@ class Look:
         return self.begin("codev", script)(seconds)
 
     def no_zombie_stays(self):
-        states = lambda: self.root("cat /proc/[0-9]*/stat 2>/dev/null | sed 's/.*) //; s/ .*//'").split()
+        states = lambda: self.root("cat /proc/[0-9]*/stat 2>/dev/null | sed 's/.*) //; s/ .*//'"
+                                   ).split()
         assert "S" in states()
         wait_for(lambda: "Z" not in states(), "the last zombie")
 
@@ -350,7 +379,7 @@ class Look:
         return int(self.root("pidof codev-agent").split()[0])
 
 
-# --- the way in from the host's side ---------------------------------------------------------------------------------
+# --- the way in from the host's side --------------------------------------------------------------
 
 def hybrid_connect(run_folder, port):
     """A connection to a vsock port of the guest, as any program of this user could make it. The device must be up."""

@@ -20,7 +20,8 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def attribute(kind, value):
-    return (struct.pack("=HH", 4 + len(value), kind) + value).ljust((len(value) + 7) // 4 * 4, b"\0")
+    return (struct.pack("=HH", 4 + len(value), kind) + value).ljust((len(value) + 7) // 4 * 4,
+                                                                    b"\0")
 
 
 def message(kind, flags, sequence, body, family=INET, resource=0):
@@ -41,7 +42,8 @@ def delete_table(channel):
 
 def own_table(channel):
     """An empty table of that name that belongs to this socket."""
-    send_batch(channel, NEWTABLE, CREATE, attribute(1, b"codev\0") + attribute(2, struct.pack(">I", OWNER)))
+    send_batch(channel, NEWTABLE, CREATE,
+               attribute(1, b"codev\0") + attribute(2, struct.pack(">I", OWNER)))
     answer = channel.recv(4096)
     error, = struct.unpack("=i", answer[16:20])
     assert error == 0, os.strerror(-error)
@@ -54,7 +56,10 @@ def open_socket():
 @contextlib.contextmanager
 def owner_socket(pid):
     """A copy of the descriptor with which that process owns its table: its nfnetlink socket without a group."""
-    rows = [line.split() for line in pathlib.Path(f"/proc/{pid}/net/netlink").read_text().splitlines()[1:]]
+    rows = [
+        line.split()
+        for line in pathlib.Path(f"/proc/{pid}/net/netlink").read_text().splitlines()[1:]
+    ]
     inodes = {row[-1] for row in rows if int(row[1]) == NETLINK_NETFILTER and int(row[3], 16) == 0}
     process = LIBC.syscall(PIDFD_OPEN, pid, 0)
     copies = []

@@ -39,7 +39,9 @@ def outside():
         with contextlib.suppress(OSError):
             if name != "localhost":
                 address = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)[0][4][0]
-                socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET).close()
+                socket.create_server(
+                    (address, 0),
+                    family=socket.AF_INET6 if ":" in address else socket.AF_INET).close()
                 return name, address
     pytest.skip("this machine has no name but localhost")
     raise AssertionError
@@ -51,7 +53,8 @@ def wait_port(process, port, address="127.0.0.1", log=None):
         with contextlib.suppress(OSError):
             socket.create_connection((address, port), 1).close()
             return
-        assert time.monotonic() < end and process.poll() is None, log.read_text() if log and log.exists() else "no answer"
+        assert time.monotonic() < end and process.poll() is None, log.read_text(
+        ) if log and log.exists() else "no answer"
         time.sleep(0.05)
 
 
@@ -72,10 +75,14 @@ class OutsideAuthority(Authority):
     def __init__(self, folder):
         super().__init__(folder)
         name, _ = outside()
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
-                        "2", "-CA", self.ca, "-CAkey", self.ca_key, "-subj", "/CN=outside", "-addext",
-                        f"subjectAltName=DNS:{name},DNS:localhost,IP:127.0.0.1", "-keyout", self.key, "-out",
-                        self.certificate], check=True, capture_output=True)
+        subprocess.run([
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+            "-nodes", "-days", "2", "-CA", self.ca, "-CAkey", self.ca_key, "-subj", "/CN=outside",
+            "-addext", f"subjectAltName=DNS:{name},DNS:localhost,IP:127.0.0.1", "-keyout", self.key,
+            "-out", self.certificate
+        ],
+                       check=True,
+                       capture_output=True)
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(self.certificate, self.key)
 
@@ -103,7 +110,8 @@ class OutsideNginx:
                           ssl_certificate_key {certificates.key}; {where} }}
                 server {{ listen {host}:{self.plain_port}; {where} }}
             }}""")
-        self.process = subprocess.Popen([need("nginx"), "-c", folder / "nginx.conf", "-p", folder], stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([need("nginx"), "-c", folder / "nginx.conf", "-p", folder],
+                                        stderr=subprocess.DEVNULL)
         wait_port(self.process, self.tls_port, address, folder / "error.log")
 
     def stop(self):
@@ -116,34 +124,56 @@ class Squid:
     USER, PASSWORD = "corp user", "s3cret/@word"
 
     def __init__(self, certificates, basic=False, digest=False, options=""):
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="codev-squid-"))  # not below a test's folder, which is root's alone
+        folder = pathlib.Path(tempfile.mkdtemp(
+            prefix="codev-squid-"))  # not below a test's folder, which is root's alone
         self.folder, self.port, self.tls_port = folder, free_port(), free_port()
-        hashed = subprocess.run(["openssl", "passwd", "-apr1", self.PASSWORD], check=True, capture_output=True, text=True)
+        hashed = subprocess.run(["openssl", "passwd", "-apr1", self.PASSWORD],
+                                check=True,
+                                capture_output=True,
+                                text=True)
         (folder / "basic").write_text(f"{self.USER}:{hashed.stdout.strip()}\n")
         (folder / "digest").write_text(f"{self.USER}:{self.PASSWORD}\n")
-        (folder / "tls.pem").write_bytes(certificates.key.read_bytes() + certificates.certificate.read_bytes())
+        (folder / "tls.pem").write_bytes(certificates.key.read_bytes() +
+                                         certificates.certificate.read_bytes())
         helpers = pathlib.Path("/usr/lib/squid")
-        lines = [f"http_port 127.0.0.1:{self.port}", f"https_port 127.0.0.1:{self.tls_port} tls-cert={folder}/tls.pem"]
+        lines = [
+            f"http_port 127.0.0.1:{self.port}",
+            f"https_port 127.0.0.1:{self.tls_port} tls-cert={folder}/tls.pem"
+        ]
         if basic:
-            lines += [f"auth_param basic program {helpers}/basic_ncsa_auth {folder}/basic", "auth_param basic realm test",
-                      "auth_param basic children 1"]
+            lines += [
+                f"auth_param basic program {helpers}/basic_ncsa_auth {folder}/basic",
+                "auth_param basic realm test", "auth_param basic children 1"
+            ]
         if digest:
-            lines += [f"auth_param digest program {helpers}/digest_file_auth {folder}/digest", "auth_param digest realm test",
-                      "auth_param digest children 1"]
+            lines += [
+                f"auth_param digest program {helpers}/digest_file_auth {folder}/digest",
+                "auth_param digest realm test", "auth_param digest children 1"
+            ]
         if basic or digest:
-            lines += ["acl users proxy_auth REQUIRED", "http_access allow users", "http_access deny all"]
-        lines += [options, "http_access allow all", f"cache_log {folder}/cache.log", "logformat own %rm %ru %>Hs %un",
-                  f"access_log stdio:{folder}/access.log own", "pid_filename none", "cache deny all", "shutdown_lifetime 0 seconds",
-                  "pinger_enable off", "netdb_filename none", "logfile_rotate 0", f"coredump_dir {folder}", "via on",
-                  "visible_hostname squid.test", "dns_nameservers 127.0.0.1", "cache_mem 4 MB", "max_filedescriptors 1024"]
+            lines += [
+                "acl users proxy_auth REQUIRED", "http_access allow users", "http_access deny all"
+            ]
+        lines += [
+            options, "http_access allow all", f"cache_log {folder}/cache.log",
+            "logformat own %rm %ru %>Hs %un", f"access_log stdio:{folder}/access.log own",
+            "pid_filename none", "cache deny all", "shutdown_lifetime 0 seconds",
+            "pinger_enable off", "netdb_filename none", "logfile_rotate 0",
+            f"coredump_dir {folder}", "via on", "visible_hostname squid.test",
+            "dns_nameservers 127.0.0.1", "cache_mem 4 MB", "max_filedescriptors 1024"
+        ]
         (folder / "squid.conf").write_text("\n".join(lines) + "\n")
         if os.getuid() == 0:  # squid gives up root, then reads and writes as its own user
             shutil.chown(folder, "proxy")
             for name in os.listdir(folder):
                 shutil.chown(folder / name, "proxy")
         # a name of its own: squid's shared memory is called after it
-        self.process = subprocess.Popen([need("squid"), "-N", "-n", f"codev{os.getpid()}x{self.port}", "-f", folder / "squid.conf"],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([
+            need("squid"), "-N", "-n", f"codev{os.getpid()}x{self.port}", "-f",
+            folder / "squid.conf"
+        ],
+                                        stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
         for port in (self.port, self.tls_port):
             wait_port(self.process, port, log=folder / "cache.log")
 
@@ -175,8 +205,11 @@ class Socks:
     def __init__(self, user=None, password=None):
         self.port = free_port()
         login = ["-u", user, "-P", password] if user else []
-        self.process = subprocess.Popen([need("microsocks"), "-i", "127.0.0.1", "-p", str(self.port), *login],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [need("microsocks"), "-i", "127.0.0.1", "-p",
+             str(self.port), *login],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE)
         wait_port(self.process, self.port)
 
     def stop(self):

@@ -33,9 +33,13 @@ PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
 def record_tool():
     folder = tempfile.TemporaryDirectory()
     tool = pathlib.Path(folder.name) / "agent_record"
-    sources = ["test/harness/agent_record.c", "common/net/endpoint.c", "common/net/endpoint_socket.c", "common/os/failure.c",
-               "common/text/number.c"]
-    subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE=", "-I.", "-o", tool, *sources], cwd=TOP, check=True)
+    sources = [
+        "test/harness/agent_record.c", "common/net/endpoint.c", "common/net/endpoint_socket.c",
+        "common/os/failure.c", "common/text/number.c"
+    ]
+    subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE=", "-I.", "-o", tool, *sources],
+                   cwd=TOP,
+                   check=True)
     record_tool.folder = folder  # kept until the process ends
     return tool
 

@@ -28,7 +28,9 @@ class Rules:
     """`rules` as in sandbox-egress.json; `own` is the name of the one that the request used."""
 
     def __init__(self, rules, own, guest="http://127.0.0.1:8788"):
-        self.rules = [(name, self.origin(url), self.normal(urllib.parse.urlsplit(url).path.rstrip("/"))) for name, url in rules.items()]
+        self.rules = [(name, self.origin(url),
+                       self.normal(urllib.parse.urlsplit(url).path.rstrip("/")))
+                      for name, url in rules.items()]
         self.own, self.guest = own, guest
         self.base = rules[own]
 
@@ -43,7 +45,8 @@ class Rules:
         characters = []
         for piece in ESCAPE_OR_BYTE.findall(path):
             plain = urllib.parse.unquote(piece) if len(piece) == 3 else piece
-            characters.append((piece, plain if UNRESERVED.fullmatch(plain) else piece.upper() if len(piece) == 3 else piece))
+            characters.append((piece, plain if UNRESERVED.fullmatch(plain) else
+                               piece.upper() if len(piece) == 3 else piece))
         return characters
 
     def rewrite(self, link, base=None):
@@ -64,7 +67,8 @@ class Rules:
         best = None
         for name, upstream, prefix in self.rules:
             characters = self.normal(path)
-            under = upstream == origin and [plain for _, plain in characters[:len(prefix)]] == [plain for _, plain in prefix]
+            under = upstream == origin and [plain for _, plain in characters[:len(prefix)]
+                                            ] == [plain for _, plain in prefix]
             length = sum(len(piece) for piece, _ in characters[:len(prefix)])
             if under and path[length:length + 1] in ("", "/"):
                 rank = (len(prefix), name == self.own)
@@ -87,7 +91,7 @@ def kept(raw, units, meaning, count):
     return raw[position:]
 
 
-# --- JSON ------------------------------------------------------------------------------------------------------------
+# --- JSON -----------------------------------------------------------------------------------------
 
 def json_links(text, places):
     """[(start, end, meaning)] of the strings at these places."""
@@ -101,7 +105,9 @@ def json_links(text, places):
             links.append((at + 1, end - 1, value))
             return end
         kind = {"{": str, "[": int}.get(text[at])
-        if kind is None or not any(steps and (steps[0] is kind or (kind is str and isinstance(steps[0], str))) for steps in left):
+        if kind is None or not any(
+                steps and (steps[0] is kind or (kind is str and isinstance(steps[0], str)))
+                for steps in left):
             return decoder.raw_decode(text, at)[1]
         closing, at = "}" if kind is str else "]", SPACE.match(text, at + 1).end()
         while text[at] != closing:
@@ -109,7 +115,10 @@ def json_links(text, places):
             if kind is str:
                 key, at = json.decoder.scanstring(text, at + 1)
                 at = text.index(":", at) + 1
-            at = read(at, [steps[1:] for steps in left if steps and (steps[0] is kind or (kind is str and steps[0] == key))])
+            at = read(at, [
+                steps[1:] for steps in left
+                if steps and (steps[0] is kind or (kind is str and steps[0] == key))
+            ])
             at = SPACE.match(text, at).end()
             if text[at] == ",":
                 at = SPACE.match(text, at + 1).end()
@@ -124,7 +133,8 @@ def rewrite_json(document, rules, kind):
     links = json_links(text, PLACES[kind])
     if kind == "cargo" and not isinstance(json.loads(text).get("dl"), str):
         links = []
-    return splice(text, links, rules, JSON_UNIT, lambda unit: json.loads(f'"{unit}"') if unit[0] == "\\" else unit)
+    return splice(text, links, rules, JSON_UNIT, lambda unit: json.loads(f'"{unit}"')
+                  if unit[0] == "\\" else unit)
 
 
 def splice(text, links, rules, units, meaning):
@@ -139,7 +149,7 @@ def splice(text, links, rules, units, meaning):
     return "".join(out + [text[at:]]).encode("utf-8", "surrogateescape"), count
 
 
-# --- HTML ------------------------------------------------------------------------------------------------------------
+# --- HTML -----------------------------------------------------------------------------------------
 
 class Page(html.parser.HTMLParser):
     def __init__(self, text):
@@ -171,4 +181,5 @@ def rewrite_html(document, rules):
 
 def rewrite(document, rules, kind):
     """(the document as the guest should get it, how many links are new)."""
-    return rewrite_html(document, rules) if kind == "pypi-html" else rewrite_json(document, rules, kind)
+    return rewrite_html(document, rules) if kind == "pypi-html" else rewrite_json(
+        document, rules, kind)

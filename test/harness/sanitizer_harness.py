@@ -18,4 +18,6 @@ def assert_no_report(*texts):
     if IMAGE:
         for text in texts:
             found = REPORT.search(text)
-            assert not found, "a sanitizer's report:\n" + text[max(0, found.start() - 200):found.start() + 6000]
+            assert not found, "a sanitizer's report:\n" + text[max(0,
+                                                                   found.start() -
+                                                                   200):found.start() + 6000]

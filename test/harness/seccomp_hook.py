@@ -44,13 +44,16 @@ def install(code, flags=0):
 
 
 def refuse_clone(flag, error):
-    install(load(NUMBER) + unless(EQUAL, CLONE, 3) + load(ARGUMENTS) + unless(BITS, flag, 1) + end(ERRNO | error) +
-            end(ALLOW))
+    install(
+        load(NUMBER) + unless(EQUAL, CLONE, 3) + load(ARGUMENTS) + unless(BITS, flag, 1) +
+        end(ERRNO | error) + end(ALLOW))
 
 
 def refuse_netfilter_socket(error):
-    install(load(NUMBER) + unless(EQUAL, SOCKET, 5) + load(ARGUMENTS) + unless(EQUAL, socket.AF_NETLINK, 3) +
-            load(ARGUMENTS + 16) + unless(EQUAL, NETLINK_NETFILTER, 1) + end(ERRNO | error) + end(ALLOW))
+    install(
+        load(NUMBER) + unless(EQUAL, SOCKET, 5) + load(ARGUMENTS) +
+        unless(EQUAL, socket.AF_NETLINK, 3) + load(ARGUMENTS + 16) +
+        unless(EQUAL, NETLINK_NETFILTER, 1) + end(ERRNO | error) + end(ALLOW))
 
 
 class Supervisor:
@@ -68,7 +71,8 @@ class Supervisor:
 
     def install(self):
         """In the child, before it executes the program."""
-        listener = install(load(NUMBER) + unless(EQUAL, SENDTO, 1) + end(NOTIFY) + end(ALLOW), NEW_LISTENER)
+        listener = install(
+            load(NUMBER) + unless(EQUAL, SENDTO, 1) + end(NOTIFY) + end(ALLOW), NEW_LISTENER)
         socket.send_fds(self.theirs, [b"x"], [listener])  # sendmsg(2)
         os.close(listener)
 
@@ -121,7 +125,8 @@ class Supervisor:
             self.faults += 1
             if self.fault == "killed":
                 sink = os.open("/dev/null", os.O_RDWR)
-                self.control(ADD_FD, struct.pack("=QIIII", identity, SET_FD, sink, fd, os.O_CLOEXEC))
+                self.control(ADD_FD, struct.pack("=QIIII", identity, SET_FD, sink, fd,
+                                                 os.O_CLOEXEC))
                 os.close(sink)
                 return
             place = data.rindex(word) if self.fault == "last-rule" else data.index(word)

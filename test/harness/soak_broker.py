@@ -36,7 +36,7 @@ class Wrong(Exception):
     """What must not happen."""
 
 
-# --- the upstream ----------------------------------------------------------------------------------------------------
+# --- the upstream ---------------------------------------------------------------------------------
 
 def answer(peer, head):
     """/bytes?at=&n=&cut= sends that part of CONTENT, and resets behind `cut` bytes; /upload tells whether the body was
@@ -51,9 +51,12 @@ def answer(peer, head):
     if url.path.endswith("/bytes"):
         send_bytes(peer, head, query)
     elif url.path.endswith("/upload"):
-        peer.answer(b"same" if body == CONTENT[query["at"]:query["at"] + query["n"]] else b"different")
+        peer.answer(b"same" if body == CONTENT[query["at"]:query["at"] +
+                                               query["n"]] else b"different")
     elif url.path.endswith("/events"):
-        peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        peer.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
         for number in range(query["n"]):
             event = b"data: %d\n\n" % number
             peer.send(b"%x\r\n%s\r\n" % (len(event), event))
@@ -80,7 +83,7 @@ def send_bytes(peer, head, query):
     raise OSError("reset")
 
 
-# --- what clients do -------------------------------------------------------------------------------------------------
+# --- what clients do ------------------------------------------------------------------------------
 
 class Worker:
     def __init__(self, broker, seed, counts):
@@ -142,11 +145,14 @@ class Worker:
     def events(self):
         number = self.random.randint(1, 30)
         response = self.ask(f"/{self.route()}/events?n={number}")
-        self.expect(response.complete and response.body == b"".join(b"data: %d\n\n" % i for i in range(number)), response)
+        self.expect(
+            response.complete
+            and response.body == b"".join(b"data: %d\n\n" % i for i in range(number)), response)
 
     def pipelined(self):
         client, sizes = self.client(), [self.random.randint(1, 2000) for _ in range(4)]
-        client.send("".join(f"GET /rule/bytes?at=7&n={size} HTTP/1.1\r\nHost: h\r\n\r\n" for size in sizes))
+        client.send("".join(f"GET /rule/bytes?at=7&n={size} HTTP/1.1\r\nHost: h\r\n\r\n"
+                            for size in sizes))
         for size in sizes:
             response = client.response()
             self.expect(response.status == 200 and response.body == CONTENT[7:7 + size], response)
@@ -154,7 +160,8 @@ class Worker:
     def bodiless(self):
         self.expect(self.ask("/gateway/none").status == 204)
         response = self.ask("/gateway/bytes?at=0&n=5000", method="HEAD")
-        self.expect(response.status == 200 and response.fields["content-length"] == "5000", response)
+        self.expect(response.status == 200 and response.fields["content-length"] == "5000",
+                    response)
 
     def refused(self):
         self.expect(self.ask("/nope/x").status == 404)
@@ -170,7 +177,8 @@ class Worker:
         cut = self.random.randrange(size)
         response = self.ask(f"/{self.route()}/bytes?at={at}&n={size}&cut={cut}")
         if response.status == 200:
-            self.expect(not response.complete and CONTENT[at:at + size].startswith(response.body), response)
+            self.expect(not response.complete and CONTENT[at:at + size].startswith(response.body),
+                        response)
         else:
             self.expect(response.status == 502, response)
         self.drop()
@@ -184,7 +192,8 @@ class Worker:
         target = f"/{self.route()}/bytes?at=0&n={LARGEST}"
         head = f"GET {target} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
         if self.random.random() < 0.3:
-            head = f"POST {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n".encode() + CONTENT[:50_000]
+            head = f"POST {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n".encode(
+            ) + CONTENT[:50_000]
         client.send(head[:self.random.randrange(len(head) + 1)])
         if head.startswith(b"GET") and self.random.random() < 0.7:
             client.socket.settimeout(0.05)
@@ -198,8 +207,10 @@ class Worker:
             told = f": {response.status} {response.complete} {response.fields} {response.body[:200]!r}" if response else ""
             raise Wrong(f"a wrong answer{told}")
 
-    DEEDS = [download, download, upload, upload, events, pipelined, bodiless, refused, upstream_resets, client_leaves,
-             client_leaves]
+    DEEDS = [
+        download, download, upload, upload, events, pipelined, bodiless, refused, upstream_resets,
+        client_leaves, client_leaves
+    ]
 
     def run(self, until):
         while time.monotonic() < until:
@@ -214,7 +225,7 @@ class Worker:
         self.drop()
 
 
-# --- the run ---------------------------------------------------------------------------------------------------------
+# --- the run --------------------------------------------------------------------------------------
 
 class Disturber:
     """Moves the log away, replaces the token file and sends SIGHUP, now and then; takes the memory's size every tenth of
@@ -251,7 +262,10 @@ def guarded(function, faults):
 
 def sockets_of(broker):
     """Descriptors that are connections of clients: Unix sockets but for the listener."""
-    unix = {line.split()[6] for line in open(f"/proc/{broker.process.pid}/net/unix").readlines()[1:]}
+    unix = {
+        line.split()[6]
+        for line in open(f"/proc/{broker.process.pid}/net/unix").readlines()[1:]
+    }
     return sum(target.startswith("socket:[") and target[8:-1] in unix
                for target in procfs.descriptors(broker.process.pid).values())
 
@@ -267,7 +281,10 @@ def soak(seconds, folder):
         until = time.monotonic() + seconds
         disturber = Disturber(broker, until, counts)
         workers = [Worker(broker, seed, counts) for seed in range(WORKERS)]
-        threads = [threading.Thread(target=guarded(worker.run, faults), args=(until,)) for worker in workers]
+        threads = [
+            threading.Thread(target=guarded(worker.run, faults), args=(until, ))
+            for worker in workers
+        ]
         threads.append(threading.Thread(target=guarded(disturber.run, faults)))
         for thread in threads:
             thread.start()
@@ -297,7 +314,8 @@ def soak(seconds, folder):
 
 
 def main():
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else float(os.environ.get("SOAK_SECONDS", "600"))
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else float(
+        os.environ.get("SOAK_SECONDS", "600"))
     with tempfile.TemporaryDirectory() as folder:
         figures, faults = soak(seconds, folder)
     print(", ".join(f"{name}: {value}" for name, value in figures.items()))

@@ -51,8 +51,14 @@ class AgentClient(Client):
 def agent_to(broker, dials=None, **more):
     """(agent, its listener) with the broker's token and pin."""
     front = listen_tcp()
-    forward = {"role": "broker", "fd": front, "dial": list(dials or broker.endpoints), "secret": broker.token,
-               "pin": broker.pin, **more}
+    forward = {
+        "role": "broker",
+        "fd": front,
+        "dial": list(dials or broker.endpoints),
+        "secret": broker.token,
+        "pin": broker.pin,
+        **more
+    }
     with front, running([forward]) as agent:
         yield agent, front
 
@@ -115,7 +121,7 @@ class Wire:
             sock.close()
 
 
-# --- an upstream -----------------------------------------------------------------------------------------------------
+# --- an upstream ----------------------------------------------------------------------------------
 
 ZEROS = bytes(1 << 20)
 

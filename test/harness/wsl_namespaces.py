@@ -86,7 +86,11 @@ exec /usr/bin/busybox mount -o bind "$path" "$2"
 
 def run(*command, **more):
     more.setdefault("check", True)
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=PATIENCE, **more)
+    return subprocess.run([str(word) for word in command],
+                          capture_output=True,
+                          text=True,
+                          timeout=PATIENCE,
+                          **more)
 
 
 def eventually(condition, what, patience=PATIENCE):
@@ -136,8 +140,11 @@ class Sandbox:
     def __init__(self, rig, config, prefix=(), user=None, stdio="pipe", preexec=None):
         self.rig, self.events, self.rest = rig, [], b""
         self.config = config
-        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "WSL_DISTRO_NAME": "codev", "WSL_INTEROP":
-                       "/run/WSL/1_interop"}
+        environment = {
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "WSL_DISTRO_NAME": "codev",
+            "WSL_INTEROP": "/run/WSL/1_interop"
+        }
         before = set(rig.inits())
         self.channel = theirs = None
         streams = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -147,14 +154,18 @@ class Sandbox:
             self.channel, theirs = os.openpty()
         if theirs is not None:
             streams = dict(stdin=theirs, stdout=theirs)
-        self.process = subprocess.Popen([*prefix, *rig.enter_command(INIT, "--wsl", user=user)], env=environment,
-                                        stderr=subprocess.PIPE, preexec_fn=preexec, **streams)
+        self.process = subprocess.Popen([*prefix, *rig.enter_command(INIT, "--wsl", user=user)],
+                                        env=environment,
+                                        stderr=subprocess.PIPE,
+                                        preexec_fn=preexec,
+                                        **streams)
         if theirs is not None:
             os.close(theirs)
         self.reader = self.process.stdout.fileno() if self.channel is None else self.channel
         self.writer = self.process.stdin.fileno() if self.channel is None else self.channel
-        self.outer = eventually(lambda: eldest(set(rig.inits()) - before) or self.process.poll() is not None,
-                                "codev-init starts")
+        self.outer = eventually(
+            lambda: eldest(set(rig.inits()) - before) or self.process.poll() is not None,
+            "codev-init starts")
         if config is not None:
             self.send(config)
 
@@ -253,9 +264,12 @@ class Rig:
         self.windows, self.vm = Holder("-n"), Holder("-n")
         self.sandboxes = []
         self.make_network()
-        self.distribution = subprocess.Popen(
-            ["nsenter", "-t", str(self.vm.pid), "-n", "unshare", "-m", "-p", "-i", "-u", "--fork", "--kill-child", "sh", "-c",
-             ENTER, "enter", str(self.root)])
+        self.distribution = subprocess.Popen([
+            "nsenter", "-t",
+            str(self.vm.pid), "-n", "unshare", "-m", "-p", "-i", "-u", "--fork", "--kill-child",
+            "sh", "-c", ENTER, "enter",
+            str(self.root)
+        ])
         self.pid = eventually(self.find_distribution, "the distribution starts")
         self.interop = self.make_interop()
 
@@ -270,8 +284,8 @@ class Rig:
             script.chmod(0o755)
 
     def make_network(self):
-        run("ip", "link", "add", "eth0", "netns", self.vm.pid, "type", "veth", "peer", "name", "vmnic", "netns",
-            self.windows.pid)
+        run("ip", "link", "add", "eth0", "netns", self.vm.pid, "type", "veth", "peer", "name",
+            "vmnic", "netns", self.windows.pid)
         for where, link, four, six in ((self.vm, "eth0", "172.31.0.2/24", "fd31::2/64"),
                                        (self.windows, "vmnic", "172.31.0.1/24", "fd31::1/64")):
             for command in (f"link set lo up", f"link set {link} up", f"addr add {four} dev {link}",
@@ -297,7 +311,11 @@ class Rig:
 
     def enter_command(self, *command, user=None):
         more = [] if user is None else ["-S", str(user), "-G", str(user)]
-        return ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-n", "-p", "-r", "-w", *more, "--", *map(str, command)]
+        return [
+            "nsenter", "-t",
+            str(self.pid), "-m", "-u", "-i", "-n", "-p", "-r", "-w", *more, "--",
+            *map(str, command)
+        ]
 
     def inits(self):
         """Processes in the distribution's PID namespace that are codev-init and were started from outside of it."""
@@ -314,10 +332,23 @@ class Rig:
         return procfs.read(pid, "cmdline") == b"codev-agent\0"
 
     def config(self, argv=("sh", "-c", "exec nc -ll -p 4096 -e cat"), port=4096, **more):
-        return {"protocol": 1, "id": "t" + secrets.token_hex(3), "server": {
-            "argv": list(argv), "port": port, "stdio": "pipe", "cwd": "/", "ready_timeout_ms": 20000,
-            **more.pop("server", {})},
-            "way_in": {"listen": "tcp:127.0.0.1:0", "secret": SECRET}, **more}
+        return {
+            "protocol": 1,
+            "id": "t" + secrets.token_hex(3),
+            "server": {
+                "argv": list(argv),
+                "port": port,
+                "stdio": "pipe",
+                "cwd": "/",
+                "ready_timeout_ms": 20000,
+                **more.pop("server", {})
+            },
+            "way_in": {
+                "listen": "tcp:127.0.0.1:0",
+                "secret": SECRET
+            },
+            **more
+        }
 
     def start(self, config=None, **more):
         sandbox = Sandbox(self, config, **more)
@@ -348,10 +379,15 @@ class Rig:
     def left(self):
         """What a sandbox has left behind on this machine: processes, mounts of the distribution, cgroups."""
         known = {self.pid, os.getpid()}
-        processes = [pid for pid in descendants(self.distribution.pid) if pid not in known and not is_sleep(pid)]
+        processes = [
+            pid for pid in descendants(self.distribution.pid)
+            if pid not in known and not is_sleep(pid)
+        ]
         processes += self.inits()
         groups = pathlib.Path(f"/proc/{self.pid}/root/sys/fs/cgroup")
-        groups = [str(found) for base in (groups, groups / "unified") for found in base.glob("codev")]
+        groups = [
+            str(found) for base in (groups, groups / "unified") for found in base.glob("codev")
+        ]
         return processes, self.mounts(), groups
 
     def mounts(self):
@@ -375,13 +411,15 @@ class Rig:
 
     def network_state(self):
         """All that a sandbox must not change in the network that is everybody's."""
-        commands = (["ip", "addr"], ["ip", "link"], ["ip", "route", "show", "table", "all"], ["ip", "-6", "route"],
-                    ["ip", "rule"], ["nft", "list", "ruleset"])
+        commands = (["ip", "addr"], ["ip", "link"], ["ip", "route", "show", "table", "all"],
+                    ["ip", "-6", "route"], ["ip", "rule"], ["nft", "list", "ruleset"])
         texts = [self.vm.run(*command).stdout for command in commands]
-        sysctls = self.vm.run("sh", "-c", "cat /proc/sys/net/ipv4/ping_group_range /proc/sys/net/ipv4/ip_forward "
-                              "/proc/sys/kernel/core_pattern /proc/sys/kernel/dmesg_restrict "
-                              "/proc/sys/kernel/io_uring_disabled /proc/sys/kernel/unprivileged_bpf_disabled").stdout
-        return [re.sub(r"(valid_lft|preferred_lft|expires) \S+", "", text) for text in texts] + [sysctls]
+        sysctls = self.vm.run(
+            "sh", "-c", "cat /proc/sys/net/ipv4/ping_group_range /proc/sys/net/ipv4/ip_forward "
+            "/proc/sys/kernel/core_pattern /proc/sys/kernel/dmesg_restrict "
+            "/proc/sys/kernel/io_uring_disabled /proc/sys/kernel/unprivileged_bpf_disabled").stdout
+        return [re.sub(r"(valid_lft|preferred_lft|expires) \S+", "", text)
+                for text in texts] + [sysctls]
 
 
 def is_sleep(pid):

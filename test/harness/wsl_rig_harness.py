@@ -30,7 +30,9 @@ MODULES = "nf_tables,nft_reject_inet,nft_ct,nft_socket,nft_compat,nft_log"
 SYSTEM = "SYSTEM"
 PROGRAMS = "/workspace/programs"
 
-specification = importlib.util.spec_from_file_location("rig", pathlib.Path(__file__).parents[2] / "qemu-harness/wsl-rig/rig.py")
+specification = importlib.util.spec_from_file_location(
+    "rig",
+    pathlib.Path(__file__).parents[2] / "qemu-harness/wsl-rig/rig.py")
 rig_client = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(rig_client)
 
@@ -52,10 +54,13 @@ class Rig:
         self.c.mkdir()
         self.c.chmod(0o777)
         shutil.copy(GUEST / "probe", self.c / "probe")
-        self.process = subprocess.Popen(
-            [PROGRAM, "start", self.folder, "--network", network, "--modules", modules, "--drive", f"C={self.c}",
-             "--drive", f"P={GUEST}:ro", "--mounts", "6", "--guest", GUEST, *map(str, options)],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen([
+            PROGRAM, "start", self.folder, "--network", network, "--modules", modules, "--drive",
+            f"C={self.c}", "--drive", f"P={GUEST}:ro", "--mounts", "6", "--guest", GUEST,
+            *map(str, options)
+        ],
+                                        stdin=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE)
 
     def __enter__(self):
         return self
@@ -66,7 +71,8 @@ class Rig:
         self.process.stderr.close()
         self.process.wait()
         if kind:
-            console = (self.folder / "console").read_text(errors="replace") if (self.folder / "console").exists() else ""
+            console = (self.folder / "console").read_text(
+                errors="replace") if (self.folder / "console").exists() else ""
             print(f"--- the rig\n{said}{console[-3000:]}")
         shutil.rmtree(self.base, ignore_errors=True)
 
@@ -74,7 +80,8 @@ class Rig:
 
     def wsl(self, distribution, user, *argv, data=b"", seconds=PATIENCE):
         """(exit status, output and diagnostics as text)"""
-        status, output, said = rig_client.run(self.folder, [distribution, user, *map(str, argv)], data, seconds)
+        status, output, said = rig_client.run(self.folder, [distribution, user, *map(str, argv)],
+                                              data, seconds)
         return status, (output + said).decode(errors="replace")
 
     def system(self, script):
@@ -88,8 +95,12 @@ class Rig:
 
     def start_outsider(self, script, user="root"):
         """A process of the outsider that goes on, with its output; the Popen."""
-        return subprocess.Popen([PROGRAM, "wsl", self.folder, "-d", "outsider", "-u", user, "--exec", "sh", "-c", script],
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return subprocess.Popen([
+            PROGRAM, "wsl", self.folder, "-d", "outsider", "-u", user, "--exec", "sh", "-c", script
+        ],
+                                stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT)
 
     # --- what was seen
 
@@ -104,7 +115,8 @@ class Rig:
     def processes(self):
         """Of the whole machine: a list of (pid, pid in the innermost namespace, name, network namespace)."""
         lines = self.wsl(SYSTEM, "root", "rig", "processes")[1].splitlines()
-        return [(int(pid), int(last), name, network) for pid, last, name, network in map(str.split, lines)]
+        return [(int(pid), int(last), name, network)
+                for pid, last, name, network in map(str.split, lines)]
 
     def host(self):
         """Windows' address, as the guest sees it."""
@@ -125,21 +137,29 @@ class WslSandbox(Sandbox):
         """Waits for ready; itself. Sandboxes of a rig are started one after another, so what is new then is this one's."""
         self.wait_event("ready", seconds)
         new = [process for process in self.rig.processes() if process[0] not in self.before]
-        [(self.first, _, _, self.network)] = [process for process in new if process[1:3] == (1, "codev-init")]
-        [self.outer] = [pid for pid, last, name, _ in new if name == "codev-init" and pid != self.first]
-        self.outer_agent = next((pid for pid, _, name, network in new if name == "codev-agent" and network != self.network), None)
+        [(self.first, _, _, self.network)
+         ] = [process for process in new if process[1:3] == (1, "codev-init")]
+        [self.outer
+         ] = [pid for pid, last, name, _ in new if name == "codev-init" and pid != self.first]
+        self.outer_agent = next(
+            (pid
+             for pid, _, name, network in new if name == "codev-agent" and network != self.network),
+            None)
         return self
 
     def pids(self):
         """All processes of this sandbox that live, in the machine's numbers."""
         outside = (self.outer, self.outer_agent)
-        return [pid for pid, _, _, network in self.rig.processes() if network == self.network or pid in outside]
+        return [
+            pid for pid, _, _, network in self.rig.processes()
+            if network == self.network or pid in outside
+        ]
 
     def in_network(self, script):
         """A shell script as root in the network namespace of the sandbox, with the outsider's files (nft)."""
         path = "PATH=/usr/sbin:/usr/bin"
-        return self.rig.wsl(SYSTEM, "root", "nsenter", "-t", self.first, "-n", "chroot", "/distributions/outsider",
-                            "/usr/bin/env", path, "sh", "-c", script)
+        return self.rig.wsl(SYSTEM, "root", "nsenter", "-t", self.first, "-n", "chroot",
+                            "/distributions/outsider", "/usr/bin/env", path, "sh", "-c", script)
 
     def codev(self, script, seconds=PATIENCE):
         return self.look.codev(script, seconds)
@@ -170,7 +190,8 @@ class Listener:
             while True:
                 client, _ = self.socket.accept()
                 self.seen.append(b"")
-                threading.Thread(target=self._hear, args=(client, len(self.seen) - 1), daemon=True).start()
+                threading.Thread(target=self._hear, args=(client, len(self.seen) - 1),
+                                 daemon=True).start()
 
     def _hear(self, client, number):
         with contextlib.suppress(OSError), client:
@@ -192,13 +213,14 @@ def refusals(text):
     """probe's lines -> [(what, verdict, milliseconds or None)]"""
     found = []
     for line in text.splitlines():
-        matched = re.match(r"(.+?): (refused|worked|no answer|unclear)(?: \((\w+)\))?(?: in ([\d.]+) ms)?$", line)
+        matched = re.match(
+            r"(.+?): (refused|worked|no answer|unclear)(?: \((\w+)\))?(?: in ([\d.]+) ms)?$", line)
         if matched:
             found.append((matched[1], matched[2], float(matched[4]) if matched[4] else None))
     return found
 
 
-# --- the network as an outsider sees it, and as a sandbox must not ------------------------------------------------------
+# --- the network as an outsider sees it, and as a sandbox must not --------------------------------
 
 OUTSIDER_PORT, OUTSIDER_LOOPBACK_PORT = 7001, 7002
 OWN = {"nat": "10.0.2.15", "mirrored": "192.168.77.20"}
@@ -213,8 +235,10 @@ def put_glibc(rig):
     wanted = ("usr/bin/getent", "ld-linux-x86-64.so.2", "libc.so.6", "libresolv.so.2")
     with tarfile.open(OUTSIDER_TAR) as tar:
         for member in tar.getmembers():
-            if member.isfile() and member.name.endswith(wanted) and not member.name.startswith("usr/lib64/"):
-                (folder / pathlib.Path(member.name).name).write_bytes(tar.extractfile(member).read())
+            if member.isfile() and member.name.endswith(
+                    wanted) and not member.name.startswith("usr/lib64/"):
+                (folder / pathlib.Path(member.name).name).write_bytes(
+                    tar.extractfile(member).read())
                 (folder / pathlib.Path(member.name).name).chmod(0o755)
     assert {"getent", "libc.so.6"} <= set(os.listdir(folder)), os.listdir(folder)
     return ["--mount", f"{folder}:{GLIBC}"]
@@ -223,8 +247,10 @@ def put_glibc(rig):
 @contextlib.contextmanager
 def outsider_servers(rig):
     """Two servers of the outsider: one on every address, one on loopback alone."""
-    servers = [rig.start_outsider(f"echo up; exec busybox nc -ll -p {port} {address} -e echo OUTSIDER")
-               for port, address in ((OUTSIDER_PORT, ""), (OUTSIDER_LOOPBACK_PORT, "-s 127.0.0.1"))]
+    servers = [
+        rig.start_outsider(f"echo up; exec busybox nc -ll -p {port} {address} -e echo OUTSIDER")
+        for port, address in ((OUTSIDER_PORT, ""), (OUTSIDER_LOOPBACK_PORT, "-s 127.0.0.1"))
+    ]
     for server in servers:
         assert server.stdout.readline() == b"up\n"
     try:
@@ -245,19 +271,27 @@ def outsider_has_its_network(rig, windows):
             "ip address show lo | grep -c 10.255.255.254", user)
         lines = text.splitlines()
         assert status == 0 and lines[:2] == ["WINDOWS", "OUTSIDER"], text
-        assert lines[2].split() == ["10.0.2.2", "internet.example"] and lines[3:] == ["1", "1", "1"], text
+        assert lines[2].split() == ["10.0.2.2", "internet.example"
+                                    ] and lines[3:] == ["1", "1", "1"], text
 
 
 def escapes(rig, windows, windows_v6, broker_ports):
     """probe's words for every way out by network: [(verb and arguments, ...)]. `windows*`: live Listeners of the host."""
-    own, hosts = OWN[rig.network], ["10.0.2.2", "192.168.77.1", "169.254.73.249", "127.0.0.1", "192.168.77.77"]
-    tcp = [(host, windows.port) for host in hosts] + [("fec0::2", windows_v6.port), ("::1", windows_v6.port)]
+    own, hosts = OWN[rig.network], [
+        "10.0.2.2", "192.168.77.1", "169.254.73.249", "127.0.0.1", "192.168.77.77"
+    ]
+    tcp = [(host, windows.port) for host in hosts] + [("fec0::2", windows_v6.port),
+                                                      ("::1", windows_v6.port)]
     tcp += [(host, port) for host in hosts[:3] for port in broker_ports]
-    tcp += [(own, OUTSIDER_PORT), ("127.0.0.1", OUTSIDER_PORT), ("127.0.0.1", OUTSIDER_LOOPBACK_PORT), ("fec0::15", OUTSIDER_PORT),
-            ("::1", OUTSIDER_PORT), ("10.255.255.254", 53), ("192.0.2.1", 443), ("2001:db8::1", 443), ("10.0.2.3", 53)]
-    udp = [("10.0.2.2", 53), ("10.0.2.3", 53), ("10.255.255.254", 53), ("192.0.2.1", 53), ("2001:db8::1", 53), ("fec0::3", 53),
-           (own, OUTSIDER_PORT), ("192.168.77.1", 53), ("255.255.255.255", 67), ("224.0.0.251", 5353), ("ff0e::fb", 5353)]
-    return [f"connect {host} {port}" for host, port in tcp] + [f"udp {host} {port}" for host, port in udp]
+    tcp += [(own, OUTSIDER_PORT),
+            ("127.0.0.1", OUTSIDER_PORT), ("127.0.0.1", OUTSIDER_LOOPBACK_PORT),
+            ("fec0::15", OUTSIDER_PORT), ("::1", OUTSIDER_PORT), ("10.255.255.254", 53),
+            ("192.0.2.1", 443), ("2001:db8::1", 443), ("10.0.2.3", 53)]
+    udp = [("10.0.2.2", 53), ("10.0.2.3", 53), ("10.255.255.254", 53), ("192.0.2.1", 53),
+           ("2001:db8::1", 53), ("fec0::3", 53), (own, OUTSIDER_PORT), ("192.168.77.1", 53),
+           ("255.255.255.255", 67), ("224.0.0.251", 5353), ("ff0e::fb", 5353)]
+    return [f"connect {host} {port}"
+            for host, port in tcp] + [f"udp {host} {port}" for host, port in udp]
 
 
 LIMIT_MS = 200
@@ -271,16 +305,24 @@ def none_escapes(sandbox, words):
         for what, verdict, milliseconds in refusals(sandbox.codev(script)):
             found.setdefault(what, []).append((verdict, milliseconds))
     assert sorted(found) == sorted(set(words)), found
-    bad = {what: tries for what, tries in found.items()
-           if any(verdict != "refused" for verdict, _ in tries) or min(ms for _, ms in tries) >= LIMIT_MS}
+    bad = {
+        what: tries
+        for what, tries in found.items()
+        if any(verdict != "refused" for verdict, _ in tries) or min(ms
+                                                                    for _, ms in tries) >= LIMIT_MS
+    }
     assert not bad, bad
 
 
 def seconds_inside(sandbox, command, tries=5):
     """(shortest time, output) of a command, by the kernel's clock."""
-    text = sandbox.codev("\n".join(f"read a b </proc/uptime; {command}; echo \"status $?\"; read c d </proc/uptime; "
-                                   "echo \"took $a $c\"" for _ in range(tries)))
-    times = [float(line.split()[2]) - float(line.split()[1]) for line in text.splitlines() if line.startswith("took ")]
+    text = sandbox.codev("\n".join(
+        f"read a b </proc/uptime; {command}; echo \"status $?\"; read c d </proc/uptime; "
+        "echo \"took $a $c\"" for _ in range(tries)))
+    times = [
+        float(line.split()[2]) - float(line.split()[1]) for line in text.splitlines()
+        if line.startswith("took ")
+    ]
     assert len(times) == tries, text
     return min(times), text
 
@@ -288,7 +330,8 @@ def seconds_inside(sandbox, command, tries=5):
 def no_name_is_found(sandbox):
     """By programs of both C libraries, each within the limit beyond what it takes where it need not ask: to start, emulated."""
     sandbox.codev(f"cp -r {GLIBC} /tmp/glibc")
-    for ask, ask_nobody in (("wget -q -O - http://internet.example:1/", "wget -q -O - http://127.0.0.1:1/"),
+    for ask, ask_nobody in (("wget -q -O - http://internet.example:1/",
+                             "wget -q -O - http://127.0.0.1:1/"),
                             (f"{GETENT} hosts internet.example", f"{GETENT} hosts 127.0.0.1"),
                             (f"{GETENT} ahosts internet.example", f"{GETENT} ahosts 127.0.0.1")):
         least, _ = seconds_inside(sandbox, ask_nobody)

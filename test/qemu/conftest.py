@@ -61,8 +61,15 @@ class Bench:
         return {**os.environ, "XDG_RUNTIME_DIR": str(self.runtime), name: value}
 
     def start(self, *options, command, **popen):
-        settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen}
-        process = subprocess.Popen(self.argv(*options, command=command), env=self.environment(), **settings)
+        settings = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            **popen
+        }
+        process = subprocess.Popen(self.argv(*options, command=command),
+                                   env=self.environment(),
+                                   **settings)
         self.started.append(process)
         return process
 

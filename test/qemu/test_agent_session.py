@@ -52,17 +52,20 @@ def check(output, app, counters, log):
     assert list(steps) == ["start", "anthropic", "openai", "upload", "left", "end"]
     assert steps["start"]["keys"] == ["codev-sandbox"] * 2, "a placeholder is all that is inside"
     for name in ("anthropic", "openai"):
-        assert steps[name]["pieces"] == EVENTS and steps[name]["command"] == COMMAND and steps[name]["text"] == TEXT
+        assert steps[name]["pieces"] == EVENTS and steps[name]["command"] == COMMAND and steps[
+            name]["text"] == TEXT
     assert steps["anthropic"]["stop"] == "tool_use"
-    assert (app / "result.txt").read_text() == "codev\ncodev\n", "each tool ran once, as codev, in the mounted folder"
+    assert (app / "result.txt"
+            ).read_text() == "codev\ncodev\n", "each tool ran once, as codev, in the mounted folder"
     assert steps["upload"] == {"step": "upload", "length": 20_000_000, "same": True}
     assert steps["left"]["pieces"] == 3
     assert (counters["streams_finished"], counters["streams_cancelled"]) == (4, 1)
     assert counters["uploads_broken"] == 0 and counters["refused"] == 0
     asked = [(line["method"], line["path"], line["end"]) for line in log]
     messages, completions = "/gateway/v1/messages", "/gateway/v1/chat/completions"
-    assert asked == [("POST", messages, "complete")] * 2 + [("POST", completions, "complete")] * 2 + [
-        ("POST", "/gateway/upload", "complete"), ("POST", messages, "cancelled")]
+    assert asked == [("POST", messages, "complete")] * 2 + [
+        ("POST", completions, "complete")
+    ] * 2 + [("POST", "/gateway/upload", "complete"), ("POST", messages, "cancelled")]
     assert log[4]["bytes_in"] == 20_000_000
 
 
@@ -70,15 +73,21 @@ def run_session(folder, options, watch):
     app, modules = prepare(folder)
     log_file = folder / "broker.log"
     with gateway() as upstream:
-        options = [*options, "--image", IMAGE, "--memory", 1024, "--mount", f"{app}:{FOLDER}", "--mount",
-                   f"{modules}:{MODULES}:ro", "--broker-log", log_file, "--cwd", FOLDER, *upstream.options]
+        options = [
+            *options, "--image", IMAGE, "--memory", 1024, "--mount", f"{app}:{FOLDER}", "--mount",
+            f"{modules}:{MODULES}:ro", "--broker-log", log_file, "--cwd", FOLDER, *upstream.options
+        ]
         with Sandbox(command(), options, programs=False) as sandbox:
             watch(sandbox)
             status, output = sandbox.finish(SECONDS)
             assert status == 0, sandbox.describe()
             sandbox.assert_nothing_left()
-        wait_for(lambda: upstream.stats()["streams_cancelled"], "the end of the stream that was left")
-        log = [line for line in map(json.loads, log_file.read_text().splitlines()) if line.get("name") == "gateway"]
+        wait_for(lambda: upstream.stats()["streams_cancelled"],
+                 "the end of the stream that was left")
+        log = [
+            line for line in map(json.loads,
+                                 log_file.read_text().splitlines()) if line.get("name") == "gateway"
+        ]
         check(output, app, upstream.stats(), log)
         assert upstream.token not in output + log_file.read_text()
 

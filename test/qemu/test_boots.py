@@ -30,8 +30,10 @@ from machine_harness import ARCH, BUILD, MARK, SANDBOX, VSOCK_DEVICE, name_of, p
 BOOTS = int(os.environ.get("CODEV_BOOTS", "30"))
 FACTOR = 2 if os.environ.get("CODEV_BOOTS_STRICT") else 10
 PATIENCE = 120
-STAGES = ["base", "config", "clock", "hostname", "account", "mounts", "network", "firewall", "cgroups", "relay", "self-test",
-          "server"]
+STAGES = [
+    "base", "config", "clock", "hostname", "account", "mounts", "network", "firewall", "cgroups",
+    "relay", "self-test", "server"
+]
 
 
 class Scene:
@@ -50,8 +52,11 @@ class Scene:
         self.console = folder / "console"
 
     def argv(self, events):
-        options = ["--mount", self.work, "--gateway-url", "http://127.0.0.1:9", "--gateway-token-file", self.token,
-                   "--proxy", "none", "--vsock-device", VSOCK_DEVICE, "--events", events, "--console", self.console]
+        options = [
+            "--mount", self.work, "--gateway-url", "http://127.0.0.1:9", "--gateway-token-file",
+            self.token, "--proxy", "none", "--vsock-device", VSOCK_DEVICE, "--events", events,
+            "--console", self.console
+        ]
         options += sanitizer_harness.options(options)
         command = ["sh", "-c", "echo $CODEV_SANDBOX >>/workspace/work/boots"]
         return [str(item) for item in [SANDBOX, "run", "--arch", ARCH, *options, "--", *command]]
@@ -62,8 +67,10 @@ def delayed(mark):
     for pid in processes_marked(mark):
         with contextlib.suppress(OSError):
             if name_of(pid).startswith("qemu-system"):
-                tasks = [(task / "schedstat").read_text().split() for task in pathlib.Path(f"/proc/{pid}/task").iterdir()]
-                busiest = max(tasks, key=lambda task: int(task[0]))  # nanoseconds on a processor, then waiting for one
+                tasks = [(task / "schedstat").read_text().split()
+                         for task in pathlib.Path(f"/proc/{pid}/task").iterdir()]
+                busiest = max(tasks, key=lambda task: int(task[0])
+                              )  # nanoseconds on a processor, then waiting for one
                 return int(busiest[1]) / 1e9
     return 0.0
 
@@ -81,10 +88,16 @@ def left_behind(scene, mark):
     found = {
         "processes": list(processes_marked(mark).values()),
         "children": [pid for pid in children if f"{MARK}=" in environment_of(pid)],
-        "sockets": [line for line in pathlib.Path("/proc/net/unix").read_text().splitlines() if where in line],
+        "sockets": [
+            line for line in pathlib.Path("/proc/net/unix").read_text().splitlines()
+            if where in line
+        ],
         "runtime files": [str(path) for path in scene.runtime.rglob("*")],
         "temporary files": [str(path) for path in scene.temporary.rglob("*")],
-        "mounts": [line for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines() if where in line],
+        "mounts": [
+            line for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
+            if where in line
+        ],
     }
     return {kind: items for kind, items in found.items() if items}
 
@@ -99,11 +112,19 @@ def boot(scene, number):
     """One boot from start to end; (boot_ms, seconds to ready, of these delayed)."""
     mark, events = secrets.token_hex(8), scene.folder / f"events-{number}"
     began = time.monotonic()
-    process = subprocess.Popen(
-        scene.argv(events), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, MARK: mark, "XDG_RUNTIME_DIR": str(scene.runtime), "TMPDIR": str(scene.temporary)})
+    process = subprocess.Popen(scene.argv(events),
+                               stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE,
+                               text=True,
+                               env={
+                                   **os.environ, MARK: mark,
+                                   "XDG_RUNTIME_DIR": str(scene.runtime),
+                                   "TMPDIR": str(scene.temporary)
+                               })
     waited = 0.0
-    while process.poll() is None and not any(event["event"] == "ready" for event in events_of(events)):
+    while process.poll() is None and not any(event["event"] == "ready"
+                                             for event in events_of(events)):
         assert time.monotonic() < began + PATIENCE, f"boot {number} is not ready after {PATIENCE} s"
         waited = delayed(mark) or waited
         time.sleep(0.01)
@@ -114,7 +135,9 @@ def boot(scene, number):
     ready = [event for event in seen if event["event"] == "ready"]
     assert process.returncode == 0 and len(ready) == 1 and names == STAGES, \
         f"boot {number}: status {process.returncode}\n{said}\n{seen[-3:]}\n{scene.console.read_text(errors='replace')[-3000:]}"
-    assert all(check["ok"] for check in ready[0]["checks"]) and len(ready[0]["checks"]) > 10, f"boot {number}: {ready}"
+    assert all(
+        check["ok"]
+        for check in ready[0]["checks"]) and len(ready[0]["checks"]) > 10, f"boot {number}: {ready}"
     sanitizer_harness.assert_no_report(scene.console.read_text(errors="replace"))
     with contextlib.suppress(AssertionError):  # the last of them may be a moment later
         wait_for(lambda: not left_behind(scene, mark), "the end of everything", 60)
@@ -123,7 +146,8 @@ def boot(scene, number):
 
 
 def spread(values, unit, digits):
-    return " | ".join(f"{value:.{digits}f} {unit}" for value in (min(values), statistics.median(values), max(values)))
+    return " | ".join(f"{value:.{digits}f} {unit}"
+                      for value in (min(values), statistics.median(values), max(values)))
 
 
 @pytest.fixture
@@ -139,12 +163,13 @@ def test_boots_in_a_row(scene, capfd):
     own = [ready - waited for _, ready, waited in measured]
     table = "\n".join([
         f"{BOOTS} boots in a row on {ARCH}: each ready with every check, each at its end with status 0, nothing left behind of:",
-        "processes, children, sockets, files of the runtime and of the temporary folder, mounts", "",
-        "| | least | median | most |", "| --- | --- | --- | --- |",
+        "processes, children, sockets, files of the runtime and of the temporary folder, mounts",
+        "", "| | least | median | most |", "| --- | --- | --- | --- |",
         f"| PID 1's own time until ready | {spread([boot_ms for boot_ms, *_ in measured], 'ms', 1)} |",
         f"| from the start of codev-sandbox until ready | {spread([ready for _, ready, _ in measured], 's', 2)} |",
         f"| the same without waiting for the host's processors | {spread(own, 's', 2)} |", "",
-        f"slowest / median: {max(own) / statistics.median(own):.2f} (at most {FACTOR})"])
+        f"slowest / median: {max(own) / statistics.median(own):.2f} (at most {FACTOR})"
+    ])
     with capfd.disabled():
         print(f"\n{table}")
     (BUILD / "results").mkdir(exist_ok=True)

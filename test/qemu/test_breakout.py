@@ -19,9 +19,11 @@ from control_harness import MACHINES
 from machine_harness import ARCH, BUILD, GUEST, Gateway, Look, Sandbox, wait_for
 
 VECTORS_LEAST = 60
-GROUPS = ["identity", "system calls and ABIs", "signals and calls at processes", "files of PID 1 and the agent",
-          "files of the kernel and the system", "sockets and network", "namespaces", "mounts and shared folders",
-          "the relay as a way out", "bombs"]
+GROUPS = [
+    "identity", "system calls and ABIs", "signals and calls at processes",
+    "files of PID 1 and the agent", "files of the kernel and the system", "sockets and network",
+    "namespaces", "mounts and shared folders", "the relay as a way out", "bombs"
+]
 PROCESSES, FILES, MEGABYTES = 300, 3000, 600  # what a bomb has to exceed: within the control run's means, not a sandbox's
 LIMITS = '{"limits":{"pids":200,"nofile":2048}}'
 BOMBS = f"--processes {PROCESSES} --files {FILES} --megabytes {MEGABYTES}"
@@ -60,7 +62,10 @@ Row = collections.namedtuple("Row", "group name verdict said cannot")
 
 def rows(text):
     """The table that the probe printed."""
-    found = [Row(*line.split("\t")[1:]) for line in text.replace("\r", "").split("\n") if line.startswith("breakout\t")]
+    found = [
+        Row(*line.split("\t")[1:]) for line in text.replace("\r", "").split("\n")
+        if line.startswith("breakout\t")
+    ]
     [tried] = re.findall(r"^breakout: (\d+) tried", text, re.MULTILINE)
     assert len(found) == int(tried) and len({(row.group, row.name) for row in found}) == len(found)
     return found
@@ -86,11 +91,12 @@ def make_trap(folder):
     return folder
 
 
-# --- inside ----------------------------------------------------------------------------------------------------------
+# --- inside ---------------------------------------------------------------------------------------
 
 def processes(look, agent):
     """Start times of PID 1 and the agent (field 22 of /proc/PID/stat): a new process has another."""
-    return look.root(f"for p in 1 {agent}; do sed 's/.*) //' /proc/$p/stat | cut -d ' ' -f 20; done").split()
+    return look.root(
+        f"for p in 1 {agent}; do sed 's/.*) //' /proc/$p/stat | cut -d ' ' -f 20; done").split()
 
 
 @pytest.fixture(scope="module")
@@ -103,13 +109,17 @@ def inside():
         look, folder = Look(name), pathlib.Path(name)
         trap = make_trap(folder / "trap")
         (folder / "config.json").write_text(LIMITS)
-        options = [*look.options, *look.root_options, *gateway.options, "--mount", f"{trap}:{TRAP}:ro", "--mount",
-                   f"{trap / 'work'}:{TRAP}/work", "--memory", 512, "--config", folder / "config.json"]
+        options = [
+            *look.options, *look.root_options, *gateway.options, "--mount", f"{trap}:{TRAP}:ro",
+            "--mount", f"{trap / 'work'}:{TRAP}/work", "--memory", 512, "--config",
+            folder / "config.json"
+        ]
         with Sandbox(look.CODEV, options, programs=False) as sandbox:
             sandbox.wait_event("ready")
             agent = look.agent_pid()
             before = processes(look, agent)
-            text = look.codev(f"{TRAP}/probe breakout --agent {agent} --folder {TRAP} {BOMBS}", SLOW)
+            text = look.codev(f"{TRAP}/probe breakout --agent {agent} --folder {TRAP} {BOMBS}",
+                              SLOW)
             sandbox.rows = rows(text)
             sandbox.before, sandbox.after = before, processes(look, agent)
             sandbox.request = look.codev(f"{TRAP}/probe http GET /gateway/v1/models")
@@ -118,7 +128,7 @@ def inside():
             yield sandbox
 
 
-# --- the control run -------------------------------------------------------------------------------------------------
+# --- the control run ------------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")
 def control():
@@ -133,13 +143,17 @@ def control():
         subprocess.run(["mkfs.erofs", str(disk), str(trap)], check=True, capture_output=True)
         kernel, machine, terminal = MACHINES[ARCH]
         line = "mount -t devtmpfs devtmpfs /dev && mount -t erofs /dev/vdb /mnt && exec /bin/sh /mnt/control"
-        process = subprocess.Popen(
-            [f"qemu-system-{ARCH}", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", machine,
-             "-accel", "tcg", "-cpu", "max", "-m", "1280M", "-smp", "2", "-kernel", BUILD / "guest" / ARCH / kernel,
-             "-append", f'console={terminal} quiet panic=-1 root=/dev/vda rootfstype=erofs ro init=/bin/sh -- -c "{line}"',
-             "-drive", f"if=virtio,format=raw,readonly=on,file={GUEST / 'rootfs.erofs'}",
-             "-drive", f"if=virtio,format=raw,readonly=on,file={disk}", "-device", "virtio-rng-pci",
-             "-serial", f"file:{console}"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([
+            f"qemu-system-{ARCH}", "-nodefaults", "-no-user-config", "-no-reboot", "-display",
+            "none", "-machine", machine, "-accel", "tcg", "-cpu", "max", "-m", "1280M", "-smp", "2",
+            "-kernel", BUILD / "guest" / ARCH / kernel, "-append",
+            f'console={terminal} quiet panic=-1 root=/dev/vda rootfstype=erofs ro init=/bin/sh -- -c "{line}"',
+            "-drive", f"if=virtio,format=raw,readonly=on,file={GUEST / 'rootfs.erofs'}", "-drive",
+            f"if=virtio,format=raw,readonly=on,file={disk}", "-device", "virtio-rng-pci", "-serial",
+            f"file:{console}"
+        ],
+                                   stdin=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
         try:
             def ended():
                 assert process.poll() is None, console.read_text(errors="replace")[-3000:]
@@ -152,7 +166,7 @@ def control():
         yield rows(text)
 
 
-# --- what must hold --------------------------------------------------------------------------------------------------
+# --- what must hold -------------------------------------------------------------------------------
 
 def test_every_vector_is_refused_inside(inside):
     assert not [row for row in inside.rows if row.verdict != "refused"]
@@ -183,12 +197,15 @@ def test_the_table(inside, control, capfd):
     for row in inside.rows:
         other = beside[row.group, row.name]
         free = f"cannot: {row.cannot} ({other.said})" if row.cannot else f"{other.verdict} ({other.said})"
-        lines.append(f"| {row.group} | {row.name} | {row.verdict} ({row.said}) | {free.replace(' (no error)', '')} |")
+        lines.append(
+            f"| {row.group} | {row.name} | {row.verdict} ({row.said}) | {free.replace(' (no error)', '')} |"
+        )
     refused = sum(row.verdict == "refused" for row in inside.rows)
     worked = sum(row.verdict == "worked" for row in control)
     unable = sum(bool(row.cannot) for row in control)
-    count = (f"breakout: {len(inside.rows)} vectors; inside {refused} refused, {len(inside.rows) - refused} not; "
-             f"with the walls off {worked} worked, {unable} cannot on this kernel")
+    count = (
+        f"breakout: {len(inside.rows)} vectors; inside {refused} refused, {len(inside.rows) - refused} not; "
+        f"with the walls off {worked} worked, {unable} cannot on this kernel")
     path = BUILD / "results" / "breakout.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"# Breakout\n\n{count}.\n\n" + "\n".join(lines) + "\n")

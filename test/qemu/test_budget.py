@@ -14,7 +14,10 @@ FILE_MAX = 160 * KIB
 RESIDENT_MAX_KIB = 1024
 FLOW = 64 * KIB  # agent/flow.h: the fixed buffer of one direction
 CONNECTIONS = 100
-PROGRAMS = [path for path in sorted((BUILD / "guest").glob("*/codev-*")) if path.name in ("codev-init", "codev-agent")]
+PROGRAMS = [
+    path for path in sorted((BUILD / "guest").glob("*/codev-*"))
+    if path.name in ("codev-init", "codev-agent")
+]
 
 
 def said(*command):
@@ -54,11 +57,15 @@ def resident_kib(look, pid):
 
 @pytest.fixture(scope="module")
 def scene():
-    with tempfile.TemporaryDirectory(prefix="codev-b-", dir="/tmp") as folder, Gateway("--interval-ms", 50) as gateway:
+    with tempfile.TemporaryDirectory(prefix="codev-b-",
+                                     dir="/tmp") as folder, Gateway("--interval-ms", 50) as gateway:
         os.chmod(folder, 0o755)
         look = Look(folder)
-        with Sandbox(look.CODEV, [*look.options, *look.root_options, *gateway.options, "--server-port", 53000,
-                                  "--config", long_wait(folder)]) as sandbox:
+        with Sandbox(look.CODEV, [
+                *look.options, *look.root_options, *gateway.options, "--server-port", 53000,
+                "--config",
+                long_wait(folder)
+        ]) as sandbox:
             sandbox.look = look
             look.codev("/workspace/programs/probe serve 53000 echo >/dev/null 2>&1 &")
             sandbox.wait_event("ready")
@@ -86,12 +93,15 @@ def test_resident_memory_after_output_and_orphans(scene):
 
 def test_resident_memory_of_the_agent_with_streams(scene):
     look = scene.look
-    finish = look.begin("codev", f"/workspace/programs/probe requests 1 '/gateway/v1/messages?events=200' {CONNECTIONS}")
+    finish = look.begin(
+        "codev",
+        f"/workspace/programs/probe requests 1 '/gateway/v1/messages?events=200' {CONNECTIONS}")
     agent = look.agent_pid()
     most = 0
     while True:
         most = max(most, resident_kib(look, agent))
-        if (look.folder / f"codev.{look.numbers['codev']}.answer").read_text().startswith("requests"):
+        if (look.folder /
+                f"codev.{look.numbers['codev']}.answer").read_text().startswith("requests"):
             break
     assert ": 100 of 100 processes got every answer" in finish()
     assert most > resident_kib(look, 1) // 8, "it was looked at while it worked"

@@ -22,16 +22,35 @@ FOREIGN = "/workspace/fo'r\"e,ign \u00e9"
 
 # Checks by lane: two run beside each other. With what a person calls them.
 ORDINARY = [
-    {"rust-cargo": "cargo: new, build --offline, run", "npm-pack": "npm: pack, install, require", "git-large": "git-lfs: add, checkout",
-     "python-library": "python3: processes, asyncio, sqlite3, ssl", "python-venv": "python3: venv, pip",
-     "git-work": "git: commit, merge, gc, fsck, worktree", "git-mounted": "git: in and from repositories of the host's",
-     "sqlite-wal": "sqlite3: WAL on a mounted folder, two writers", "c-make": "gcc, make: threads", "small-tools": "jq, rg, xz, file, ps"},
-    {"browser-unsandboxed": "chromium --no-sandbox: script, fetch, canvas", "browser-refuses": "chromium finds no sandbox of its own",
-     "node-http": "node: http, fetch, os.networkInterfaces", "node-workers": "node: worker threads", "node-processes": "node: child_process",
-     "node-watch": "node: fs.watch on a mounted folder", "go-build": "go: build, run, listen", "c-plus-plus": "g++: exceptions",
-     "c-sanitizers": "gcc: address, leak, undefined", "c-valgrind": "valgrind", "c-gdb": "gdb: breakpoint, threads, attach",
-     "c-strace": "strace -f", "unshare-refused": "unshare -U is refused", "bwrap-refused": "bubblewrap is refused",
-     "image": "the image: packages, no set-uid file, no archive"},
+    {
+        "rust-cargo": "cargo: new, build --offline, run",
+        "npm-pack": "npm: pack, install, require",
+        "git-large": "git-lfs: add, checkout",
+        "python-library": "python3: processes, asyncio, sqlite3, ssl",
+        "python-venv": "python3: venv, pip",
+        "git-work": "git: commit, merge, gc, fsck, worktree",
+        "git-mounted": "git: in and from repositories of the host's",
+        "sqlite-wal": "sqlite3: WAL on a mounted folder, two writers",
+        "c-make": "gcc, make: threads",
+        "small-tools": "jq, rg, xz, file, ps"
+    },
+    {
+        "browser-unsandboxed": "chromium --no-sandbox: script, fetch, canvas",
+        "browser-refuses": "chromium finds no sandbox of its own",
+        "node-http": "node: http, fetch, os.networkInterfaces",
+        "node-workers": "node: worker threads",
+        "node-processes": "node: child_process",
+        "node-watch": "node: fs.watch on a mounted folder",
+        "go-build": "go: build, run, listen",
+        "c-plus-plus": "g++: exceptions",
+        "c-sanitizers": "gcc: address, leak, undefined",
+        "c-valgrind": "valgrind",
+        "c-gdb": "gdb: breakpoint, threads, attach",
+        "c-strace": "strace -f",
+        "unshare-refused": "unshare -U is refused",
+        "bwrap-refused": "bubblewrap is refused",
+        "image": "the image: packages, no set-uid file, no archive"
+    },
 ]
 WITH_NAMESPACES = [
     {"bwrap-works": "bubblewrap", "browser-sandboxed": "chromium in its own sandbox"},
@@ -41,8 +60,12 @@ WITH_NAMESPACES = [
 def make_repository(folder, owner):
     folder.mkdir()
     (folder / "file").write_text("host\n")
-    git = ["git", "-c", "user.name=host", "-c", "user.email=host@localhost", "-c", f"safe.directory={folder}", "-C", folder]
-    for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "by the host"]):
+    git = [
+        "git", "-c", "user.name=host", "-c", "user.email=host@localhost", "-c",
+        f"safe.directory={folder}", "-C", folder
+    ]
+    for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m",
+                                                               "by the host"]):
         subprocess.run([*git, *words], check=True, capture_output=True)
     subprocess.run(["chown", "-R", f"{owner}:{owner}", folder], check=True)
 
@@ -62,10 +85,13 @@ def run_checks(lanes, user_namespaces):
         make_repository(folder / "foreign", FOREIGN_ID)
         config = folder / "config.json"
         config.write_text(json.dumps({"user_namespaces": user_namespaces}))
-        options = ["--image", IMAGE, "--memory", 2048, "--cpus", 2, "--config", config,
-                   "--mount", f"{folder}/work:/workspace/work", "--mount", f"{folder}/repository:/workspace/repository",
-                   "--mount", f"{folder}/foreign:{FOREIGN}:ro",
-                   "--mount", f"{TOP}/test/qemu/compatibility:/workspace/checks:ro"]
+        options = [
+            "--image", IMAGE, "--memory", 2048, "--cpus", 2, "--config", config, "--mount",
+            f"{folder}/work:/workspace/work", "--mount",
+            f"{folder}/repository:/workspace/repository", "--mount",
+            f"{folder}/foreign:{FOREIGN}:ro", "--mount",
+            f"{TOP}/test/qemu/compatibility:/workspace/checks:ro"
+        ]
         words = [word for lane in lanes for word in ("+", *lane)][1:]
         with Sandbox(["/workspace/checks/inside", *words], options, programs=False) as sandbox:
             status, text = sandbox.finish(SLOW)
@@ -76,10 +102,14 @@ def run_checks(lanes, user_namespaces):
 
 
 def table(rows):
-    lines = ["| program | user_namespaces | worked | s | it said |", "| --- | --- | --- | --- | --- |"]
+    lines = [
+        "| program | user_namespaces | worked | s | it said |", "| --- | --- | --- | --- | --- |"
+    ]
     for what, spaces, (verdict, ms, said) in rows:
         said = said.strip().replace("|", "\\|")
-        lines.append(f"| {what} | {spaces} | {verdict} | {ms / 1000:.1f} | {said[:100 if verdict == 'worked' else 600]} |")
+        lines.append(
+            f"| {what} | {spaces} | {verdict} | {ms / 1000:.1f} | {said[:100 if verdict == 'worked' else 600]} |"
+        )
     return "\n".join(lines)
 
 
@@ -89,7 +119,8 @@ def test_compatibility(capfd):
     for lanes, spaces in ((ORDINARY, "off"), (WITH_NAMESPACES, "on")):
         seen = run_checks(lanes, spaces == "on")
         wanted = {name: what for lane in lanes for name, what in lane.items()}
-        rows += [(what, spaces, seen.get(name, ("missing", 0, ""))) for name, what in wanted.items()]
+        rows += [(what, spaces, seen.get(name, ("missing", 0, "")))
+                 for name, what in wanted.items()]
     path = BUILD / "results" / "compatibility.md"
     path.parent.mkdir(exist_ok=True)
     text, count = table(rows), sum(seen[0] == "worked" for _, _, seen in rows)

@@ -26,7 +26,10 @@ def with_config(folder, config):
 def failed(sandbox, stage):
     """Asserts how a start that fails in this stage ends; the reason."""
     assert sandbox.status == CANNOT_START
-    lines = [line for line in sandbox.complaint().splitlines() if line.startswith(f"codev-sandbox: {stage}: ")]
+    lines = [
+        line for line in sandbox.complaint().splitlines()
+        if line.startswith(f"codev-sandbox: {stage}: ")
+    ]
     assert len(lines) == 1, sandbox.complaint()
     assert "panic" not in sandbox.console_at_end.lower() and "console:" not in sandbox.complaint()
     assert sandbox.text() == "", "the command never ran"
@@ -36,7 +39,9 @@ def failed(sandbox, stage):
 def failed_inside(sandbox, stage):
     """The same where the guest itself refused: it said so, and switched its power off."""
     reason = failed(sandbox, stage)
-    told = [event for event in sandbox.events_at_end if event["event"] in ("failed", "exit", "ready")]
+    told = [
+        event for event in sandbox.events_at_end if event["event"] in ("failed", "exit", "ready")
+    ]
     assert [event["event"] for event in told] == ["failed"] and told[0]["stage"] == stage
     assert POWER_DOWN in sandbox.console_at_end, "an orderly power-off"
     assert "killed" not in sandbox.complaint() and "signal" not in reason
@@ -51,20 +56,26 @@ def stages():
 
 
 def test_stages_are_those_of_the_design(stages):
-    assert stages == ["base", "config", "clock", "hostname", "account", "mounts", "network", "firewall", "cgroups", "relay",
-                      "self-test", "server"]
+    assert stages == [
+        "base", "config", "clock", "hostname", "account", "mounts", "network", "firewall",
+        "cgroups", "relay", "self-test", "server"
+    ]
 
 
 def test_every_stage_that_fails_powers_off(stages, tmp_path):
     """With a gateway, mounts and a way in, so that there is something to undo in each."""
     with Gateway() as gateway:
         for stage in stages:
-            options = [*with_config(tmp_path, {"test": {"fail_stage": stage}}), *gateway.options, "--server-port", 4000,
-                       "--memory", 256]
+            options = [
+                *with_config(tmp_path, {"test": {
+                    "fail_stage": stage
+                }}), *gateway.options, "--server-port", 4000, "--memory", 256
+            ]
             sandbox = run("echo ran", options)
             assert "on purpose" in failed_inside(sandbox, stage), stage
             done = [event["name"] for event in sandbox.events_at_end if event["event"] == "stage"]
-            assert done == stages[:max(stages.index(stage), 2)], "those before it were done, none after it"
+            assert done == stages[:max(stages.index(stage), 2
+                                       )], "those before it were done, none after it"
 
 
 def test_machine_that_failed_ends_by_itself(tmp_path):
@@ -78,7 +89,11 @@ def test_machine_that_failed_ends_by_itself(tmp_path):
         real = shutil.which("qemu-system-" + ARCH)
         program.write_text(f"#!/bin/bash\n{real} \"$@\"\necho $? >{status}\n")
         program.chmod(0o755)
-        sandbox = run("true", [*with_config(tmp_path, {"test": {"fail_stage": "firewall"}}), "--qemu", program])
+        sandbox = run(
+            "true",
+            [*with_config(tmp_path, {"test": {
+                "fail_stage": "firewall"
+            }}), "--qemu", program])
         assert sandbox.status == CANNOT_START and status.read_text() == "0\n"
 
 
@@ -86,17 +101,58 @@ MOUNT = {"type": "tmpfs", "source": "", "target": "/workspace/a"}
 
 # One of each kind; test/unit/test_boot_config*.c has them all.
 BROKEN = {
-    "an unknown key": ({"sever": {}}, "sever"),
-    "an unknown key within": ({"server": {"prot": 1}}, "prot"),
-    "uid 0": ({"account": {"uid": 0}}, "account.uid"),
-    "the relay's account": ({"account": {"name": "codev-relay"}}, "codev-relay"),
-    "a target in /etc": ({"mounts": [{**MOUNT, "target": "/etc"}]}, "/etc"),
-    "a target that climbs": ({"mounts": [{**MOUNT, "target": "/workspace/../etc"}]}, ".."),
-    "a target twice": ({"mounts": [MOUNT, MOUNT]}, "twice"),
-    "a string for a truth": ({"user_namespaces": "no"}, "user_namespaces"),
-    "a NUL in a path": ({"server": {"cwd": "/home\0/x"}}, "cwd"),
-    "relay over TCP": ({"relay": {"listen": 8788, "transport": ["tcp:10.0.2.2:1"], "token": "0" * 64}}, "vsock"),
-    "a way in over TCP": ({"way_in": {"listen": "tcp:0.0.0.0:1", "secret": "0" * 64}}, "way_in"),
+    "an unknown key": ({
+        "sever": {}
+    }, "sever"),
+    "an unknown key within": ({
+        "server": {
+            "prot": 1
+        }
+    }, "prot"),
+    "uid 0": ({
+        "account": {
+            "uid": 0
+        }
+    }, "account.uid"),
+    "the relay's account": ({
+        "account": {
+            "name": "codev-relay"
+        }
+    }, "codev-relay"),
+    "a target in /etc": ({
+        "mounts": [{
+            **MOUNT, "target": "/etc"
+        }]
+    }, "/etc"),
+    "a target that climbs": ({
+        "mounts": [{
+            **MOUNT, "target": "/workspace/../etc"
+        }]
+    }, ".."),
+    "a target twice": ({
+        "mounts": [MOUNT, MOUNT]
+    }, "twice"),
+    "a string for a truth": ({
+        "user_namespaces": "no"
+    }, "user_namespaces"),
+    "a NUL in a path": ({
+        "server": {
+            "cwd": "/home\0/x"
+        }
+    }, "cwd"),
+    "relay over TCP": ({
+        "relay": {
+            "listen": 8788,
+            "transport": ["tcp:10.0.2.2:1"],
+            "token": "0" * 64
+        }
+    }, "vsock"),
+    "a way in over TCP": ({
+        "way_in": {
+            "listen": "tcp:0.0.0.0:1",
+            "secret": "0" * 64
+        }
+    }, "way_in"),
 }
 SECRETS = ("0" * 64,)
 
@@ -116,7 +172,8 @@ def test_boot_configuration_too_big(tmp_path):
     assert "too large" in failed(sandbox, "config")
 
 
-@pytest.mark.parametrize("text, word", [("{", ":1:2"), ('{"a":1,"a":2}', "a"), ("[]", "object"), ('{"a":1}x', ":1:8"), ("", "")])
+@pytest.mark.parametrize("text, word", [("{", ":1:2"), ('{"a":1,"a":2}', "a"), ("[]", "object"),
+                                        ('{"a":1}x', ":1:8"), ("", "")])
 def test_configuration_file_that_is_no_json(text, word, tmp_path):
     sandbox = run("echo ran", with_config(tmp_path, text))
     assert word in failed(sandbox, "config")
@@ -154,7 +211,7 @@ def test_gateway_that_is_not_there_is_no_failure_of_the_start():
     assert sandbox.status == 0 and "502" in sandbox.text() and "codev_" in sandbox.text()
 
 
-# --- the host is absent, or hostile ----------------------------------------------------------------------------------
+# --- the host is absent, or hostile ---------------------------------------------------------------
 
 def test_host_that_disappears_takes_the_machine_with_it():
     """kill -9 of codev-sandbox: no process stays, and the next start sweeps the folder away."""
@@ -165,8 +222,9 @@ def test_host_that_disappears_takes_the_machine_with_it():
         assert len(sandbox.left_behind()) > 4
         os.kill(sandbox.process.pid, signal.SIGKILL)
         sandbox.process.wait(60)
-        wait_for(lambda: all("broker" in line or "virtiofsd" in line for line in sandbox_processes(sandbox)),
-                 "the machine's end")
+        wait_for(
+            lambda: all("broker" in line or "virtiofsd" in line
+                        for line in sandbox_processes(sandbox)), "the machine's end")
         wait_for(lambda: not sandbox_processes(sandbox), "the end of the rest")
         assert folder.exists()
         with Sandbox("true", runtime=runtime) as following:
@@ -185,9 +243,11 @@ def test_kernel_that_is_none(tmp_path):
     assert sandbox.status == CANNOT_START and "qemu" in sandbox.complaint().lower()
 
 
-@pytest.mark.parametrize("words, stage", [
-    (["--mount", "/no/such/folder"], "mounts"), (["--memory", "1"], ""), (["--image", "/no/such/image"], "machine"),
-    (["--config", "/no/such/file"], "config")])
+@pytest.mark.parametrize("words, stage", [(["--mount", "/no/such/folder"], "mounts"),
+                                          (["--memory", "1"], ""),
+                                          (["--image", "/no/such/image"], "machine"),
+                                          (["--config", "/no/such/file"], "config")])
 def test_options_that_cannot_be(words, stage):
     sandbox = run("true", words)
-    assert sandbox.status in (CANNOT_START, 64) and words[1] in sandbox.complaint() and stage in sandbox.complaint()
+    assert sandbox.status in (
+        CANNOT_START, 64) and words[1] in sandbox.complaint() and stage in sandbox.complaint()

@@ -28,7 +28,8 @@ def test_1000_orphans_leave_no_zombie(scene):
 
 
 def test_1000_instant_exits_every_status_right(scene):
-    assert scene.look.codev(f"{PROBE} exits 1000") == "exits 1000: 1000 ended, 0 with a wrong status\n"
+    assert scene.look.codev(
+        f"{PROBE} exits 1000") == "exits 1000: 1000 ended, 0 with a wrong status\n"
     scene.look.no_zombie_stays()
 
 
@@ -45,7 +46,9 @@ def test_background_child_that_holds_output_open_does_not_keep_the_session():
 
 
 def test_leader_that_leaves_spinning_children():
-    sandbox = run("for n in 1 2 3; do setsid sh -c 'trap \"\" TERM; while :; do :; done' & done; usleep 300000; exit 9")
+    sandbox = run(
+        "for n in 1 2 3; do setsid sh -c 'trap \"\" TERM; while :; do :; done' & done; usleep 300000; exit 9"
+    )
     assert sandbox.status == 9
 
 
@@ -64,7 +67,8 @@ def test_slow_reader_of_a_log_does_not_stall_the_workload(tmp_path):
         echo begin; until [ -f {work}/go ]; do usleep 20000; done
         yes {line} | head -n {lines}; echo done >{work}/done
         until [ -f {work}/end ]; do usleep 20000; done; echo end"""
-    with Sandbox(script, ["--config", config, "--mount", f"{folder}:{work}", "--memory", 256]) as sandbox:
+    with Sandbox(script,
+                 ["--config", config, "--mount", f"{folder}:{work}", "--memory", 256]) as sandbox:
         sandbox.wait_output("begin")
         os.kill(sandbox.process.pid, signal.SIGSTOP)
         (folder / "go").touch()
@@ -96,7 +100,8 @@ def test_clock_of_the_guest_is_the_hosts(base):
 
 def test_every_byte_arrives_through_pipes():
     """Bytes of the command are its own: through pipes they arrive as they are, in every value."""
-    sandbox = run("i=0; while [ $i -lt 256 ]; do printf \"\\\\$(printf %03o $i)\"; i=$((i + 1)); done")
+    sandbox = run(
+        "i=0; while [ $i -lt 256 ]; do printf \"\\\\$(printf %03o $i)\"; i=$((i + 1)); done")
     assert sandbox.status == 0 and bytes(sandbox.output) == bytes(range(256))
 
 

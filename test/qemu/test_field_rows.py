@@ -24,7 +24,10 @@ def scene():
     with tempfile.TemporaryDirectory(prefix="codev-f-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         look = Look(folder)
-        options = [*look.options, *look.root_options, "--server-port", PORT, "--memory", 256, "--env", "LONG=" + "x" * 5000]
+        options = [
+            *look.options, *look.root_options, "--server-port", PORT, "--memory", 256, "--env",
+            "LONG=" + "x" * 5000
+        ]
         with Sandbox(f"{PROBE} serve {PORT} echo & {look.CODEV}", options) as sandbox:
             sandbox.wait_event("ready")
             sandbox.look = look
@@ -47,7 +50,7 @@ def receive(client, length):
     return bytes(data)
 
 
-# --- vsock and relays ------------------------------------------------------------------------------------------------
+# --- vsock and relays -----------------------------------------------------------------------------
 
 @pytest.mark.parametrize("size", [1, 32767, 32768, 32769, 65536, 98305])
 def test_every_size_arrives(scene, size):
@@ -115,7 +118,7 @@ def test_64_mib_to_a_slow_reader(scene):
     assert hashes[0] == hashes[1]
 
 
-# --- privilege -------------------------------------------------------------------------------------------------------
+# --- privilege ------------------------------------------------------------------------------------
 
 def test_the_drop_read_back(scene):
     lines = dict(line.split(":", 1) for line in scene.look.codev(f"{PROBE} status").splitlines())
@@ -138,7 +141,7 @@ def test_nothing_but_pid_1_is_root(scene):
     assert set(users) == {"1000"}
 
 
-# --- configuration and mounts ----------------------------------------------------------------------------------------
+# --- configuration and mounts ---------------------------------------------------------------------
 
 def test_the_command_line_holds_nothing_of_the_configuration(scene):
     line = scene.look.codev("cat /proc/cmdline")
@@ -150,16 +153,19 @@ def test_a_long_host_name_is_cut(tmp_path):
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"hostname": "n" * 200}))
     sandbox = run("hostname", ["--config", config])
-    assert sandbox.status == 0 and set(sandbox.text().strip()) == {"n"} and 1 <= len(sandbox.text().strip()) <= 64
+    assert sandbox.status == 0 and set(
+        sandbox.text().strip()) == {"n"} and 1 <= len(sandbox.text().strip()) <= 64
 
 
 def test_what_is_mounted_already_is_no_failure():
     """A writable root, /proc, /sys and /tmp that somebody mounted before codev-init came."""
-    before = ("mount -t tmpfs tmpfs /run && cd /run && mkdir u w r && mount -t overlay o -o lowerdir=/,upperdir=u,workdir=w r && "
-              "cd r && pivot_root . mnt && mount -t proc proc proc && mount -t sysfs sysfs sys && mount -t tmpfs tmpfs tmp; "
-              "exec chroot . /sbin/codev-init")
+    before = (
+        "mount -t tmpfs tmpfs /run && cd /run && mkdir u w r && mount -t overlay o -o lowerdir=/,upperdir=u,workdir=w r && "
+        "cd r && pivot_root . mnt && mount -t proc proc proc && mount -t sysfs sysfs sys && mount -t tmpfs tmpfs tmp; "
+        "exec chroot . /sbin/codev-init")
     line = kernel_command_line(f'init=/bin/sh -- -c "{before}"')
-    sandbox = run("grep -c ' /proc ' /proc/mounts; echo started", ["--qemu-arg", "-append", "--qemu-arg", line])
+    sandbox = run("grep -c ' /proc ' /proc/mounts; echo started",
+                  ["--qemu-arg", "-append", "--qemu-arg", line])
     assert sandbox.status == 0 and sandbox.text().endswith("started\n")
 
 
@@ -177,15 +183,19 @@ def test_owners_in_a_shared_folder_stay(tmp_path_factory, server):
             os.chown(work / str(uid), uid, uid)
             os.chown(work / str(uid) / "file", uid, uid)
         os.chown(work, 501, 501)
-        state = lambda: {str(path): (path.lstat().st_uid, path.lstat().st_gid, path.lstat().st_mode, path.lstat().st_ctime_ns)
-                         for path in [work, *sorted(work.rglob("*"))]}
+        state = lambda: {
+            str(path): (path.lstat().st_uid, path.lstat().st_gid, path.lstat().st_mode, path.lstat(
+            ).st_ctime_ns)
+            for path in [work, *sorted(work.rglob("*"))]
+        }
         before = state()
-        sandbox = run("id -u; ls -R /workspace/work >/dev/null", ["--mount", work, "--file-server", server])
+        sandbox = run("id -u; ls -R /workspace/work >/dev/null",
+                      ["--mount", work, "--file-server", server])
         assert (sandbox.status, sandbox.text()) == (0, "501\n")
         assert state() == before
 
 
-# --- folders that change in mid-run ----------------------------------------------------------------------------------
+# --- folders that change in mid-run ---------------------------------------------------------------
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system on the host")
 @pytest.mark.parametrize("server", ["virtiofs", "9p"])
@@ -196,15 +206,19 @@ def test_a_folder_that_vanishes_or_turns_read_only(server):
         folders = {what: pathlib.Path(name) / what for what in ("gone", "stiff")}
         for folder in folders.values():
             folder.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folders["stiff"]], check=False, capture_output=True).returncode:
+        if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folders["stiff"]],
+                          check=False,
+                          capture_output=True).returncode:
             pytest.skip("cannot mount here")
         try:
             for folder in folders.values():
                 os.chown(folder, 1000, 1000)
             (folders["gone"] / "inner").mkdir()
             os.chown(folders["gone"] / "inner", 1000, 1000)
-            writers = " & ".join(f"{PROBE} write-on /workspace/{path} 100" for path in ("gone/inner/file", "stiff/file"))
-            options = [word for folder in folders.values() for word in ("--mount", folder)] + ["--file-server", server]
+            writers = " & ".join(f"{PROBE} write-on /workspace/{path} 100"
+                                 for path in ("gone/inner/file", "stiff/file"))
+            options = [word for folder in folders.values()
+                       for word in ("--mount", folder)] + ["--file-server", server]
             with Sandbox(f"{writers} & wait; ls /workspace/gone; echo alive", options) as sandbox:
                 for path in (folders["gone"] / "inner/file", folders["stiff"] / "file"):
                     while not path.exists():
@@ -213,11 +227,16 @@ def test_a_folder_that_vanishes_or_turns_read_only(server):
                 shutil.rmtree(folders["gone"], ignore_errors=True)
                 shutil.rmtree(folders["gone"], ignore_errors=True)
                 # refused while a file is open for writing, which it is most of the time
-                wait_for(lambda: subprocess.run(["mount", "-o", "remount,ro", folders["stiff"]], check=False,
-                                                capture_output=True).returncode == 0, "a moment without an open file", 90)
+                wait_for(
+                    lambda: subprocess.run(["mount", "-o", "remount,ro", folders["stiff"]],
+                                           check=False,
+                                           capture_output=True).returncode == 0,
+                    "a moment without an open file", 90)
                 status, text = sandbox.finish()
             assert status == 0 and text.endswith("alive\n"), text
-            ends = sorted(line.split()[1] for line in text.splitlines() if line.startswith("write-on: E"))
-            assert len(ends) == 2 and "EROFS" in ends and ends[0] in ("ENOENT", "ESTALE", "EIO"), text
+            ends = sorted(line.split()[1] for line in text.splitlines()
+                          if line.startswith("write-on: E"))
+            assert len(ends) == 2 and "EROFS" in ends and ends[0] in ("ENOENT", "ESTALE",
+                                                                      "EIO"), text
         finally:
             subprocess.run(["umount", "-l", folders["stiff"]], check=False)

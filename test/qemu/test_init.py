@@ -11,15 +11,16 @@ import sanitizer_harness
 from control_harness import CREDIT, PIECE, Guest, config
 from machine_harness import wait_for
 
-STAGES = ["base", "config", "clock", "hostname", "account", "mounts", "network", "firewall", "cgroups", "relay",
-          "self-test", "server"]
-
+STAGES = [
+    "base", "config", "clock", "hostname", "account", "mounts", "network", "firewall", "cgroups",
+    "relay", "self-test", "server"
+]
 
 # A witness begins its work once the server has come to its `sleep`; before, /dev is being made and not to be touched.
 SERVER_SLEEPS = "until pidof sleep; do usleep 20000; done"
 
 
-# --- the start -------------------------------------------------------------------------------------------------------
+# --- the start ------------------------------------------------------------------------------------
 
 def test_stages_in_order_and_then_ready():
     with Guest(config("true")) as guest:
@@ -93,7 +94,7 @@ def test_a_server_that_cannot_start(argv, cwd, reason):
         assert failed["stage"] == "server" and reason in failed["error"]
 
 
-# --- ready -----------------------------------------------------------------------------------------------------------
+# --- ready ----------------------------------------------------------------------------------------
 
 def test_ready_once_the_port_accepts():
     with Guest(config("sleep 2; exec nc -ll -p 4096 -e cat", port=4096)) as guest:
@@ -106,7 +107,8 @@ def test_ready_once_the_port_accepts():
 def test_a_port_that_never_accepts():
     with Guest(config("sleep 1000", port=4096, ready_timeout_ms=500)) as guest:
         failed = guest.run()
-        assert (failed["stage"], failed["error"]) == ("server", "port 4096 does not accept after 500 ms")
+        assert (failed["stage"], failed["error"]) == ("server",
+                                                      "port 4096 does not accept after 500 ms")
 
 
 def test_an_end_before_ready_is_an_exit():
@@ -115,10 +117,12 @@ def test_an_end_before_ready_is_an_exit():
         assert guest.named("ready") == []
 
 
-# --- input and output ------------------------------------------------------------------------------------------------
+# --- input and output -----------------------------------------------------------------------------
 
 def test_standard_files_can_be_opened_by_name():
-    with Guest(config("echo a >/dev/stdout; echo b >/dev/stderr; cat /dev/stdin; echo c >>/dev/fd/1")) as guest:
+    with Guest(
+            config("echo a >/dev/stdout; echo b >/dev/stderr; cat /dev/stdin; echo c >>/dev/fd/1")
+    ) as guest:
         guest.begin()
         guest.type(b"typed\n")
         guest.send({"command": "input", "eof": True})
@@ -132,7 +136,8 @@ def test_no_byte_beyond_the_credit_and_none_lost():
         guest.begin()
         while len(guest.output["stdout"]) < CREDIT:
             guest.event(credit=False)
-        with pytest.raises(TimeoutError):  # the leader has ended long ago, the rest still waits for the host
+        with pytest.raises(
+                TimeoutError):  # the leader has ended long ago, the rest still waits for the host
             guest.event(credit=False, seconds=3)
         assert len(guest.output["stdout"]) == CREDIT
         guest.send({"command": "credit", "stream": "stdout", "bytes": size})
@@ -153,9 +158,11 @@ def test_input_beyond_its_credit_is_refused():
 def test_log_drops_whole_lines_and_counts_them():
     count = 200000  # some 9 MB: far more than all buffers on the way hold
     text = f"seq {count} | sed 's/.*/line & and some more words to fill/'; sleep 10"  # lives on until the host reads again
-    with Guest(config(text, stdio="log"), witness=f"{SERVER_SLEEPS}; echo all is written >/dev/console") as guest:
+    with Guest(config(text, stdio="log"),
+               witness=f"{SERVER_SLEEPS}; echo all is written >/dev/console") as guest:
         guest.begin()
-        wait_for(lambda: "all is written" in guest.console(), "the writer, which does not wait for a host that does not read")
+        wait_for(lambda: "all is written" in guest.console(),
+                 "the writer, which does not wait for a host that does not read")
         assert guest.end() == {"event": "exit", "code": 0}
         lines = guest.output["stdout"].decode().splitlines()
         dropped = sum(event["lines"] for event in guest.named("dropped"))
@@ -179,25 +186,30 @@ def test_a_terminal():
         guest.see(b"\nup\r\n", "tty")
         guest.send({"command": "signal", "name": "SIGINT"})
         guest.type(b"echo status=$?\n")
-        guest.see(b"status=130\r\n~ $ ", "tty")  # the prompt: earlier, the end of input would meet no reader
+        guest.see(b"status=130\r\n~ $ ",
+                  "tty")  # the prompt: earlier, the end of input would meet no reader
         guest.send({"command": "input", "eof": True})
         assert guest.end()["event"] == "exit"
 
 
-# --- supervision -----------------------------------------------------------------------------------------------------
+# --- supervision ----------------------------------------------------------------------------------
 
 def test_ten_thousand_instant_exits_every_status_right():
-    text = ("i=0; while [ $i -lt 10000 ]; do (exit $((i % 256))) & wait $!; s=$?; "
-            "[ $s = $((i % 256)) ] || { echo $i $s; exit 1; }; i=$((i+1)); [ $((i % 500)) = 0 ] && echo $i >&2; done; echo done")
+    text = (
+        "i=0; while [ $i -lt 10000 ]; do (exit $((i % 256))) & wait $!; s=$?; "
+        "[ $s = $((i % 256)) ] || { echo $i $s; exit 1; }; i=$((i+1)); [ $((i % 500)) = 0 ] && echo $i >&2; done; echo done"
+    )
     with Guest(config(text)) as guest:
         assert guest.run() == {"event": "exit", "code": 0}
         assert guest.output["stdout"] == b"done\n"
 
 
 def test_a_thousand_orphans_leave_no_zombie():
-    text = ("i=0; while [ $i -lt 1000 ]; do ( (sleep 0.2; exit 3) & ); i=$((i+1)); done; "
-            "while [ $(cat /sys/fs/cgroup/codev/t1/server/pids.current) -gt 3 ]; do sleep 0.1; done; "
-            "cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z '; cat /sys/fs/cgroup/codev/t1/server/pids.peak 2>/dev/null")
+    text = (
+        "i=0; while [ $i -lt 1000 ]; do ( (sleep 0.2; exit 3) & ); i=$((i+1)); done; "
+        "while [ $(cat /sys/fs/cgroup/codev/t1/server/pids.current) -gt 3 ]; do sleep 0.1; done; "
+        "cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z '; cat /sys/fs/cgroup/codev/t1/server/pids.peak 2>/dev/null"
+    )
     with Guest(config(text)) as guest:
         assert guest.run() == {"event": "exit", "code": 0}
         assert guest.output["stdout"].splitlines()[0] == b"0"
@@ -229,11 +241,14 @@ def test_an_agent_that_keeps_dying_ends_the_sandbox():
         assert failed["stage"] == "relay" and "after 10 restarts within 30 s" in failed["error"]
 
 
-@pytest.mark.skipif(bool(sanitizer_harness.IMAGE), reason="a sanitizer's memory is not the program's")
+@pytest.mark.skipif(bool(sanitizer_harness.IMAGE),
+                    reason="a sanitizer's memory is not the program's")
 def test_resident_memory():
     """At most 1 MiB, also after a long configuration and much input and output."""
     witness = f"{SERVER_SLEEPS}; grep -E 'VmRSS|VmHWM' /proc/1/status >/dev/console; kill $(pidof sleep)"
-    value = config("cat >/dev/null; head -c 4000000 /dev/zero; sleep 1000; true", env={f"V{i}": "x" * 1000 for i in range(300)})
+    value = config("cat >/dev/null; head -c 4000000 /dev/zero; sleep 1000; true",
+                   env={f"V{i}": "x" * 1000
+                        for i in range(300)})
     with Guest(value, witness=witness) as guest:
         guest.begin()
         for _ in range(CREDIT // PIECE):
@@ -244,7 +259,7 @@ def test_resident_memory():
         assert 50 < int(values["VmRSS"]) <= 1024, values
 
 
-# --- commands --------------------------------------------------------------------------------------------------------
+# --- commands -------------------------------------------------------------------------------------
 
 def test_what_is_not_understood_is_a_warning():
     with Guest(config("read line")) as guest:
@@ -273,7 +288,8 @@ def test_time():
 
 
 def test_signals_reach_the_group():
-    with Guest(config("trap 'echo got usr1; exit 5' USR1; echo up; while :; do sleep 0.1; done")) as guest:
+    with Guest(config(
+            "trap 'echo got usr1; exit 5' USR1; echo up; while :; do sleep 0.1; done")) as guest:
         guest.begin()
         guest.see(b"up\n")
         guest.send({"command": "signal", "name": "SIGUSR1"})
@@ -281,7 +297,7 @@ def test_signals_reach_the_group():
         assert guest.output["stdout"] == b"up\ngot usr1\n"
 
 
-# --- the end ---------------------------------------------------------------------------------------------------------
+# --- the end --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("signal", [9, 11])
 def test_death_by_signal(signal):
@@ -303,7 +319,8 @@ def test_what_a_child_still_says_at_the_end_arrives():
 
 
 def test_shutdown_lets_the_server_end_itself():
-    with Guest(config("trap 'echo ending; exit 9' TERM; echo up; while :; do sleep 0.1; done")) as guest:
+    with Guest(config(
+            "trap 'echo ending; exit 9' TERM; echo up; while :; do sleep 0.1; done")) as guest:
         guest.begin()
         guest.see(b"up\n")
         guest.send({"command": "shutdown", "grace_ms": 60000})
@@ -323,7 +340,8 @@ def test_shutdown_of_an_interactive_shell():
     with Guest(config(["sh", "-i"], stdio="tty")) as guest:
         guest.begin()
         guest.send({"command": "shutdown", "grace_ms": 600000})
-        assert guest.end()["event"] == "exit"  # though it ignores TERM, and long before the grace is over
+        assert guest.end(
+        )["event"] == "exit"  # though it ignores TERM, and long before the grace is over
 
 
 def test_the_end_of_the_channel_is_a_shutdown():
@@ -348,7 +366,7 @@ def test_a_host_that_does_not_read_a_log_does_not_hold_the_end():
         assert guest.end() == {"event": "exit", "code": 6}
 
 
-# --- the relay -------------------------------------------------------------------------------------------------------
+# --- the relay ------------------------------------------------------------------------------------
 
 class Broker(threading.Thread):
     """Answers every connection as a broker answers GET /, and notes which token came first on it."""
@@ -371,8 +389,9 @@ class Broker(threading.Thread):
                 self.tokens.append(lines.readline().decode().strip())
                 while lines.readline().strip():
                     pass
-                connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nConnection: close\r\n"
-                                   b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+                connection.sendall(
+                    b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                    b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
 
     def stop(self):
         self.listener.shutdown(socket.SHUT_RDWR)

@@ -18,7 +18,10 @@ class Half:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="codev-i-", dir="/tmp"))
         os.chmod(folder, 0o755)
         self.look, spy = Look(folder), SpiedBroker(folder)
-        options = [*self.look.options, *spy.options, *gateway.options, "--server-port", 4000, "--memory", 256]
+        options = [
+            *self.look.options, *spy.options, *gateway.options, "--server-port", 4000, "--memory",
+            256
+        ]
         self.sandbox = stack.enter_context(
             Sandbox(f"{PROBE} serve 4000 source 24 & {Look.CODEV}", options, runtime=runtime))
         self.sandbox.wait_event("ready")
@@ -41,7 +44,9 @@ def ask_broker(half, token):
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(PATIENCE)
         client.connect(str(half.path / BROKER))
-        client.sendall(f"CODEV/1 {token}\r\nGET /gateway/v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        client.sendall(
+            f"CODEV/1 {token}\r\nGET /gateway/v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            .encode())
         return read_all(client).decode()
 
 
@@ -49,8 +54,10 @@ def test_everything_of_each_is_its_own(pair):
     one, two = pair
     assert one.path != two.path and one.token != two.token
     for half in pair:
-        assert stat.S_IMODE(half.path.stat().st_mode) == 0o700 and half.path.stat().st_uid == os.getuid()
-        assert {path.name for path in half.path.iterdir()} >= {CONTROL, BROKER, "way-in.sock", "vsock.sock"}
+        assert stat.S_IMODE(
+            half.path.stat().st_mode) == 0o700 and half.path.stat().st_uid == os.getuid()
+        assert {path.name
+                for path in half.path.iterdir()} >= {CONTROL, BROKER, "way-in.sock", "vsock.sock"}
     ids = [half.look.codev("cat /run/codev/sandbox.json; hostname") for half in pair]
     assert ids[0] != ids[1]
 
@@ -63,7 +70,8 @@ def test_each_works(pair):
 
 def test_the_token_of_one_opens_nothing_of_the_other(pair):
     one, two = pair
-    for half, token in ((one, two.token), (two, one.token), (one, secrets.token_hex(32)), (one, one.token.upper() + "x")):
+    for half, token in ((one, two.token), (two, one.token), (one, secrets.token_hex(32)),
+                        (one, one.token.upper() + "x")):
         answer = ask_broker(half, token)
         assert answer.startswith(("HTTP/1.1 401 ", "HTTP/1.1 403 ")) and "codev-demo" not in answer
 
@@ -77,7 +85,8 @@ def test_a_second_control_connection_is_refused(pair):
                 client.connect(str(half.path / CONTROL))
                 client.sendall(b'{"event":"hello","protocol":1,"version":"0"}\n')
                 assert read_all(client) == b""
-            except (ConnectionRefusedError, BrokenPipeError):  # nobody listens, or it was closed at once
+            except (ConnectionRefusedError,
+                    BrokenPipeError):  # nobody listens, or it was closed at once
                 pass
         half.sandbox.alive()
 

@@ -90,6 +90,7 @@ def test_random_bytes_are_there_before_the_first_program(scene):
     seeded = float(re.search(r"\[ *([0-9.]+)\] random: crng init done", said).group(1))
     first = float(re.search(r"\[ *([0-9.]+)\] Run /\S+ as init process", said).group(1))
     assert seeded < first
-    assert scene.look.root("cat /sys/class/misc/hw_random/rng_current").strip().startswith("virtio_rng")
+    assert scene.look.root("cat /sys/class/misc/hw_random/rng_current").strip().startswith(
+        "virtio_rng")
     pieces = {scene.look.root("head -c 16 /dev/random | od -An -tx1") for _ in range(2)}
     assert len(pieces) == 2 and all(len(piece.split()) == 16 for piece in pieces)

@@ -20,13 +20,19 @@ import pytest
 
 from machine_harness import BUILD, GUEST, PROBE, Sandbox
 
-NAMES = ["a b", "quo'te\"s", "a,b=c", "a:b", "new\nline", "gr\u00f6\u00dfe-\U0001f600", "n" * 200, "-o %s$(x)`y`\\"]
+NAMES = [
+    "a b", "quo'te\"s", "a,b=c", "a:b", "new\nline", "gr\u00f6\u00dfe-\U0001f600", "n" * 200,
+    "-o %s$(x)`y`\\"
+]
 MANY, FEW = 10000, 20
 HASH_LEAST, HASH_MOST, TAIL = 16, 1 << 20, 4096
 SLOW = 400
 DEBIAN = GUEST / "rootfs-debian.erofs"
-OPERATIONS = ["create", "create exclusively", "rename over", "append", "mmap", "hard link", "symlink", "fsync", "lock", "chmod",
-              "owner", "times", "truncate", "xattr", "5 GiB sparse", "unlinked", "folders", "odd names", "many files"]
+OPERATIONS = [
+    "create", "create exclusively", "rename over", "append", "mmap", "hard link", "symlink",
+    "fsync", "lock", "chmod", "owner", "times", "truncate", "xattr", "5 GiB sparse", "unlinked",
+    "folders", "odd names", "many files"
+]
 PROGRAMS = ["git clone", "git status", "git commit", "git gc", "sqlite", "sqlite WAL"]
 # Each as a line of `probe fileops`. No file is so small that host_tree would expect its own name in it.
 PROGRAMS_SCRIPT = r"""
@@ -67,12 +73,18 @@ programs() {
 """
 # What a type does not have, and says so: virtiofsd runs without extended attributes, tmpfs has none of users' before Linux
 # 6.6, 9p keeps no fractions of a second.
-MISSING = {("virtiofs", "xattr"): "EOPNOTSUPP", ("tmpfs", "xattr"): "EOPNOTSUPP", ("9p", "times"): "wrong: whole seconds only"}
+MISSING = {
+    ("virtiofs", "xattr"): "EOPNOTSUPP",
+    ("tmpfs", "xattr"): "EOPNOTSUPP",
+    ("9p", "times"): "wrong: whole seconds only"
+}
 results = []
 
 
 def quote(path):
-    return "".join(chr(b) if chr(b).isascii() and (chr(b).isalnum() or chr(b) in "./") else f"%{b:02x}" for b in os.fsencode(path))
+    return "".join(
+        chr(b) if chr(b).isascii() and (chr(b).isalnum() or chr(b) in "./") else f"%{b:02x}"
+        for b in os.fsencode(path))
 
 
 def host_tree(folder):
@@ -91,7 +103,8 @@ def entry(path, folder):
     if stat.S_ISREG(status.st_mode):
         size = status.st_size
         with open(path, "rb") as file:
-            file.seek(-TAIL if size > HASH_MOST else 0, os.SEEK_END if size > HASH_MOST else os.SEEK_SET)
+            file.seek(-TAIL if size > HASH_MOST else 0,
+                      os.SEEK_END if size > HASH_MOST else os.SEEK_SET)
             data = file.read()
         digest = hashlib.sha256(data).hexdigest() if size > HASH_LEAST else "-"
         assert size > HASH_LEAST or data.decode() == "/".join(path.rsplit("/", 2)[1:]), path
@@ -100,18 +113,23 @@ def entry(path, folder):
 
 
 def host_git(folder, *words):
-    git = ["git", "-c", "safe.directory=*", "-c", "user.name=host", "-c", "user.email=host@localhost", "-C", folder]
+    git = [
+        "git", "-c", "safe.directory=*", "-c", "user.name=host", "-c", "user.email=host@localhost",
+        "-C", folder
+    ]
     return subprocess.run([*git, *words], check=True, capture_output=True, text=True).stdout
 
 
 def host_disagrees(host):
     """What the host's own programs find wrong with what the guest's left."""
     clone = host / "programs" / "clone"
-    if host_git(clone, "status", "--porcelain") or host_git(clone, "rev-list", "--count", "--all") != "3\n":
+    if host_git(clone, "status",
+                "--porcelain") or host_git(clone, "rev-list", "--count", "--all") != "3\n":
         yield "git status or log"
     host_git(clone, "fsck", "--strict")
     for mode in ("delete", "wal"):
-        database = sqlite3.connect(f"file:{quote(str(host))}/programs/{mode}?mode=ro&immutable=1", uri=True)
+        database = sqlite3.connect(f"file:{quote(str(host))}/programs/{mode}?mode=ro&immutable=1",
+                                   uri=True)
         if database.execute("select count(*), sum(x) from t").fetchone() != (500, 125750) or \
                 database.execute("pragma integrity_check").fetchone() != ("ok",):
             yield f"sqlite, {mode}"
@@ -123,7 +141,8 @@ class Matrix:
 
     def __init__(self, folder, kind, uid):
         self.folder, self.kind, self.uid = folder, kind, uid
-        self.options, self.mounts, self.cells = [], [], []  # a cell: type, what, target, host's folder or None, read-only
+        self.options, self.mounts, self.cells = [], [], [
+        ]  # a cell: type, what, target, host's folder or None, read-only
         self.number = 0
         self.worked_in = set()  # numbers of the cells where programs work too
 
@@ -147,8 +166,15 @@ class Matrix:
         host.mkdir(parents=True)
         os.chown(host, self.uid, self.uid)
         escaped = str(host).replace("\\", "\\\\").replace(":", "\\:")
-        self.options += ["--mount", f"{escaped}:{self.folder}/{self.number}{':ro' if readonly else ''}"]
-        mount = {"type": self.kind, "source": f"m{self.number}", "target": target, "readonly": readonly}
+        self.options += [
+            "--mount", f"{escaped}:{self.folder}/{self.number}{':ro' if readonly else ''}"
+        ]
+        mount = {
+            "type": self.kind,
+            "source": f"m{self.number}",
+            "target": target,
+            "readonly": readonly
+        }
         self.mounts.insert(len(self.mounts) if index is None else index, mount)
         self.number += 1
         if cell:
@@ -162,10 +188,15 @@ class Matrix:
         """Operations in every folder first, for folders lie in folders; then what is there."""
         lines = [PROGRAMS_SCRIPT]
         for number, (_, _, target, host, readonly) in enumerate(self.cells):
-            lines += ["echo next cell", f"{PROBE} fileops {shlex.quote(target)} {self.many(number)}"]
+            lines += [
+                "echo next cell", f"{PROBE} fileops {shlex.quote(target)} {self.many(number)}"
+            ]
             lines += [f"(programs {shlex.quote(target)})"] if number in self.worked_in else []
         for _, _, target, host, readonly in self.cells:
-            lines += ["echo next cell", f"{PROBE} filetree {shlex.quote(target)}" if host and not readonly else ":"]
+            lines += [
+                "echo next cell",
+                f"{PROBE} filetree {shlex.quote(target)}" if host and not readonly else ":"
+            ]
         return "\n".join(lines + ["exit 0"])
 
     def other(self, kind, source, target, what, readonly=False, cell_host=None):
@@ -183,7 +214,11 @@ def make_disk(folder, uid, kind):
         with open(disk, "wb") as file:
             file.truncate(48 << 20)
         path = os.environ["PATH"] + ":/usr/sbin:/sbin"
-        subprocess.run([shutil.which("mkfs.ext4", path=path), "-q", "-N", "4096", "-E", f"root_owner={uid}:{uid}", disk], check=True)
+        subprocess.run([
+            shutil.which("mkfs.ext4", path=path), "-q", "-N", "4096", "-E",
+            f"root_owner={uid}:{uid}", disk
+        ],
+                       check=True)
     disk.chmod(0o666)
     return disk
 
@@ -191,12 +226,16 @@ def make_disk(folder, uid, kind):
 def disk_options(disks):
     options = []
     for number, disk in enumerate(disks):
-        options += ["--qemu-arg", "-drive", "--qemu-arg", f"file={disk},format=raw,if=none,id=extra{number}",
-                    "--qemu-arg", "-device", "--qemu-arg", f"virtio-blk-pci,drive=extra{number}"]
+        options += [
+            "--qemu-arg", "-drive", "--qemu-arg",
+            f"file={disk},format=raw,if=none,id=extra{number}", "--qemu-arg", "-device",
+            "--qemu-arg", f"virtio-blk-pci,drive=extra{number}"
+        ]
     return options
 
 
-@pytest.fixture(scope="module", params=[(kind, uid) for kind in ("virtiofs", "9p") for uid in (1000, 501, 1001)],
+@pytest.fixture(scope="module",
+                params=[(kind, uid) for kind in ("virtiofs", "9p") for uid in (1000, 501, 1001)],
                 ids=lambda pair: f"{pair[0]}-{pair[1]}")
 def matrix(request):
     kind, uid = request.param
@@ -207,11 +246,17 @@ def matrix(request):
         folder = pathlib.Path(name)
         matrix = Matrix(folder, kind, uid)
         matrix.options += ["--mount", f"{GUEST}:/workspace/programs:ro"]
-        matrix.mounts += [{"type": kind, "source": "m0", "target": "/workspace/programs", "readonly": True}]
+        matrix.mounts += [{
+            "type": kind,
+            "source": "m0",
+            "target": "/workspace/programs",
+            "readonly": True
+        }]
         matrix.number = 1
         names = NAMES if uid == 1000 else NAMES[4:6]
         for number, odd in enumerate(names):
-            matrix.share(odd, f"/workspace/{odd}", "name " + repr(odd if len(odd) < 60 else odd[:3] + "... 200 bytes"))
+            matrix.share(odd, f"/workspace/{odd}",
+                         "name " + repr(odd if len(odd) < 60 else odd[:3] + "... 200 bytes"))
             if number == 0:
                 matrix.programs()
         matrix.share("ro, \"x\"", "/workspace/ro, \"x\"", "read-only", readonly=True)
@@ -223,11 +268,22 @@ def matrix(request):
         for place in (outer / "in: ner", outer / "read only", second / "in, ner", second / "mem"):
             place.mkdir()
             os.chown(place, uid, uid)
-        matrix.share("ro", "/workspace/outer/read only", "read-only in a writable one", readonly=True)
+        matrix.share("ro",
+                     "/workspace/outer/read only",
+                     "read-only in a writable one",
+                     readonly=True)
         matrix.share("bound", "/workspace/bound read-only", "to be bound", cell=False)
-        matrix.other("bind", "/workspace/bound read-only", "/opt/read\nonly, \"q\"", "of a shared folder", readonly=True)
+        matrix.other("bind",
+                     "/workspace/bound read-only",
+                     "/opt/read\nonly, \"q\"",
+                     "of a shared folder",
+                     readonly=True)
         bound = matrix.share("bound", "/workspace/bound", "to be bound", cell=False)
-        matrix.other("bind", "/workspace/bound", "/opt/b'i,nd", "of a shared folder", cell_host=bound)
+        matrix.other("bind",
+                     "/workspace/bound",
+                     "/opt/b'i,nd",
+                     "of a shared folder",
+                     cell_host=bound)
         matrix.programs()
         matrix.other("tmpfs", "", "/srv/tm pfs:\u00e9", "odd name")
         matrix.programs()
@@ -239,8 +295,19 @@ def matrix(request):
         matrix.other("erofs", "/dev/vdd", "/mnt/erofs: \U0001f600", "odd name", readonly=True)
         disks = [make_disk(folder, uid, kind) for kind in ("ext4", "ext4 2", "erofs")]
         config = folder / "config.json"
-        config.write_text(json.dumps({"mounts": matrix.mounts, "account": {"name": "codev", "uid": uid, "gid": uid}}))
-        options = [*matrix.options, "--file-server", kind, "--config", config, "--memory", 768, *disk_options(disks)]
+        config.write_text(
+            json.dumps({
+                "mounts": matrix.mounts,
+                "account": {
+                    "name": "codev",
+                    "uid": uid,
+                    "gid": uid
+                }
+            }))
+        options = [
+            *matrix.options, "--file-server", kind, "--config", config, "--memory", 768,
+            *disk_options(disks)
+        ]
         options += ["--image", DEBIAN] if DEBIAN.exists() else []
         with Sandbox(matrix.script(), options, programs=False) as sandbox:
             sandbox.status, text = sandbox.finish(SLOW)
@@ -252,7 +319,11 @@ def matrix(request):
 
 def expected(kind, operation, readonly):
     if readonly and operation in PROGRAMS:
-        return {"git status": "worked", "sqlite": "cannot open", "sqlite WAL": "cannot open"}.get(operation, "EROFS")
+        return {
+            "git status": "worked",
+            "sqlite": "cannot open",
+            "sqlite WAL": "cannot open"
+        }.get(operation, "EROFS")
     return "EROFS" if readonly else MISSING.get((kind, operation), "worked")
 
 
@@ -262,7 +333,8 @@ def test_operations_and_agreement(matrix):
     assert len(matrix.said) == 2 * half, matrix.sandbox.describe()
     for number, (kind, what, target, host, readonly) in enumerate(matrix.cells):
         text, tree, many = matrix.said[number], matrix.said[half + number], matrix.many(number)
-        seen = dict(line.split("\t")[1:] for line in text.splitlines() if line.startswith("fileops\t"))
+        seen = dict(
+            line.split("\t")[1:] for line in text.splitlines() if line.startswith("fileops\t"))
         assert list(seen) == OPERATIONS + (PROGRAMS if number in matrix.worked_in else []), text
         bad = [f"{kind}, {what}, {operation}: {said}" for operation, said in seen.items()
                if said != expected(matrix.kind if kind == "bind" else kind, operation, readonly)]
@@ -270,22 +342,32 @@ def test_operations_and_agreement(matrix):
         if host and not readonly:
             there = {line for line in tree.splitlines() if line.startswith("filetree ")}
             here = host_tree(host)
-            under = [other[len(target):] for _, _, other, _, _ in matrix.cells if other.startswith(target + "/")]
+            under = [
+                other[len(target):] for _, _, other, _, _ in matrix.cells
+                if other.startswith(target + "/")
+            ]
             hidden = tuple(quote(path) for path in under)
-            clean = lambda lines: {line for line in lines if not (hidden and line.split(" ")[-1].startswith(hidden))}
+            clean = lambda lines: {
+                line
+                for line in lines if not (hidden and line.split(" ")[-1].startswith(hidden))
+            }
             there, here = clean(there), clean(here)
             agreed = f"{len(here)} entries"
             if there != here:
                 bad.append(f"{kind}, {what}: {sorted(there ^ here)[:6]}")
             owners = {tuple(line.split(" ")[2:4]) for line in here}
             if number in matrix.worked_in:
-                bad += [f"{kind}, {what}: the host finds fault with {fault}" for fault in host_disagrees(host)]
+                bad += [
+                    f"{kind}, {what}: the host finds fault with {fault}"
+                    for fault in host_disagrees(host)
+                ]
             if owners != {(str(matrix.uid), str(matrix.uid))} or len(here) < many:
                 bad.append(f"{kind}, {what}: owners {owners}, {len(here)} entries")
         worked = sum(said == "worked" for said in seen.values())
         other = sorted({said for said in seen.values() if said != "worked"})
-        results.append(f"| {matrix.kind} | {matrix.uid} | {kind} | {'ro' if readonly else 'rw'} | {what} | {worked} | "
-                       f"{', '.join(other) or '-'} | {agreed} |")
+        results.append(
+            f"| {matrix.kind} | {matrix.uid} | {kind} | {'ro' if readonly else 'rw'} | {what} | {worked} | "
+            f"{', '.join(other) or '-'} | {agreed} |")
         wrong += bad
     assert not wrong, "\n".join(wrong)
 
@@ -294,8 +376,10 @@ def test_the_table(capfd):
     """What the runs above came to."""
     if not results:
         pytest.skip("no run")
-    head = ["| file server | uid | type | | folder | operations that work | the others say | host and guest agree on |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    head = [
+        "| file server | uid | type | | folder | operations that work | the others say | host and guest agree on |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    ]
     count = f"mounts: {len(results)} folders, {len(OPERATIONS)} operations each, git and sqlite in one of a type"
     path = BUILD / "results" / "mounts.md"
     path.parent.mkdir(exist_ok=True)

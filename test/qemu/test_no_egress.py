@@ -6,7 +6,8 @@ import tempfile
 
 import pytest
 
-from machine_harness import (PATIENCE, PROBE, WAY_IN_PORT, Gateway, Look, Sandbox, hybrid_connect, read_all, read_line, wait_for)
+from machine_harness import (PATIENCE, PROBE, WAY_IN_PORT, Gateway, Look, Sandbox, hybrid_connect,
+                             read_all, read_line, wait_for)
 
 GREETING = 24  # bytes that the server sends to whoever reaches it
 SERVER = f"{PROBE} serve 4000 source {GREETING}"
@@ -84,9 +85,11 @@ def test_way_in_works(scene):
 
 
 @pytest.mark.parametrize("said", [
-    b"", b"\n", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"CODEV-IN 1 \n", b"CODEV-IN 1 " + b"0" * 64 + b"\n",
-    b"CODEV-IN 1 " + b"0" * 64 + b"\nmore", b"CODEV/1 " + b"0" * 64 + b"\r\n", b"CODEV-IN 2 " + b"0" * 64 + b"\n",
-    b"\0" * 76, b"x" * 5000], ids=lambda said: repr(said[:14]))
+    b"", b"\n", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"CODEV-IN 1 \n",
+    b"CODEV-IN 1 " + b"0" * 64 + b"\n", b"CODEV-IN 1 " + b"0" * 64 + b"\nmore",
+    b"CODEV/1 " + b"0" * 64 + b"\r\n", b"CODEV-IN 2 " + b"0" * 64 + b"\n", b"\0" * 76, b"x" * 5000
+],
+                         ids=lambda said: repr(said[:14]))
 def test_way_in_without_the_secret_gets_no_byte(scene, said):
     """Straight to the guest's port, past codev-sandbox, which knows the secret."""
     with hybrid_connect(scene.run_folder(), WAY_IN_PORT) as client:

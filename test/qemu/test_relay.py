@@ -11,7 +11,8 @@ import tempfile
 
 import pytest
 
-from machine_harness import (PROBE, TOUR, Gateway, Look, Sandbox, descriptor_count, resident_kib, wait_for)
+from machine_harness import (PROBE, TOUR, Gateway, Look, Sandbox, descriptor_count, resident_kib,
+                             wait_for)
 
 sys.path.insert(0, str(TOUR))
 from demo_gateway import pattern_hash  # noqa: E402
@@ -24,7 +25,8 @@ BROKER_LIMIT_KIB = 32 * 1024
 
 @pytest.fixture(scope="module")
 def scene():
-    with tempfile.TemporaryDirectory(prefix="codev-l-", dir="/tmp") as folder, Gateway("--interval-ms", 50) as gateway:
+    with tempfile.TemporaryDirectory(prefix="codev-l-",
+                                     dir="/tmp") as folder, Gateway("--interval-ms", 50) as gateway:
         os.chmod(folder, 0o755)
         look = Look(folder)
         options = [*look.options, *look.root_options, *gateway.options, "--memory", 512]
@@ -44,7 +46,8 @@ def sockets_used(look):
 
 
 def both_counts(scene):
-    return (agent_descriptors(scene.look), sockets_used(scene.look), descriptor_count(scene.pid_of("codev-broker")))
+    return (agent_descriptors(scene.look), sockets_used(scene.look),
+            descriptor_count(scene.pid_of("codev-broker")))
 
 
 def counts_return(scene, before, allowance=0):
@@ -81,9 +84,11 @@ def test_1000_requests_one_after_another(scene):
 def test_200_requests_at_once(scene):
     before, finished = both_counts(scene), scene.gateway.stats()["streams_finished"]
     finish = scene.look.begin("codev", f"{PROBE} requests 1 '/gateway/v1/messages?events=100' 200")
-    wait_for(lambda: descriptor_count(scene.pid_of("codev-broker")) >= before[2] + 200, "200 at once")
+    wait_for(lambda: descriptor_count(scene.pid_of("codev-broker")) >= before[2] + 200,
+             "200 at once")
     assert finish(300).endswith(": 200 of 200 processes got every answer\n")
-    wait_for(lambda: scene.gateway.stats()["streams_finished"] == finished + 200, "the gateway to have counted the last")
+    wait_for(lambda: scene.gateway.stats()["streams_finished"] == finished + 200,
+             "the gateway to have counted the last")
     counts_return(scene, before, 200)  # libcurl keeps upstream connections for the next requests
 
 
@@ -104,7 +109,8 @@ def test_clients_that_leave_are_cancelled(scene):
         while [ $(find $streams -type f -size +0 | wc -l) -lt 100 ]; do usleep 100000; done
         killall -9 probe sleep; wait 2>/dev/null; rm -r $streams; echo killed"""
     assert "killed" in scene.look.codev(script)
-    wait_for(lambda: scene.gateway.stats()["streams_cancelled"] >= cancelled + 100, "100 cancelled streams")
+    wait_for(lambda: scene.gateway.stats()["streams_cancelled"] >= cancelled + 100,
+             "100 cancelled streams")
     counts_return(scene, before, 200)
 
 
@@ -125,7 +131,8 @@ def begin_stream(scene):
     """A long stream that runs: what it has printed so far, and the function that waits for its end."""
     finish = scene.look.begin("codev", STREAM)
     answer = scene.look.folder / f"codev.{scene.look.numbers['codev']}.answer"
-    wait_for(lambda: answer.read_text(errors="replace").count("content_block_delta") > 5, "the stream to run")
+    wait_for(lambda: answer.read_text(errors="replace").count("content_block_delta") > 5,
+             "the stream to run")
     return finish
 
 
@@ -135,11 +142,13 @@ def test_agent_that_dies_breaks_its_streams_and_is_started_again(scene):
     other = scene.gateway.stats()["streams_cancelled"]
     scene.look.root(f"kill -9 {old}")
     told = finish()
-    assert told.endswith("status 3\n") and "message_stop" not in told, "the end of the stream is visibly none"
+    assert told.endswith(
+        "status 3\n") and "message_stop" not in told, "the end of the stream is visibly none"
     assert scene.look.codev(MODELS).startswith("HTTP/1.1 200 ")
     assert scene.look.agent_pid() != old
-    wait_for(lambda: any(event["event"] == "warning" and "codev-agent ended (signal 9)" in event["text"]
-                         for event in scene.events()), "the warning")
+    wait_for(
+        lambda: any(event["event"] == "warning" and "codev-agent ended (signal 9)" in event["text"]
+                    for event in scene.events()), "the warning")
     wait_for(lambda: scene.gateway.stats()["streams_cancelled"] > other, "the gateway to be told")
     scene.alive()
 

@@ -23,10 +23,11 @@ from conftest import ARCH, PATIENCE
 CANNOT_START = 125
 
 
-# --- exit statuses ---------------------------------------------------------------------------------------------------
+# --- exit statuses --------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("command, status", [
-    ("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -KILL $$", 137), ("kill -SEGV $$", 139)])
+
+@pytest.mark.parametrize("command, status", [("exit 0", 0), ("exit 7", 7), ("exit 255", 255),
+                                             ("kill -KILL $$", 137), ("kill -SEGV $$", 139)])
 def test_the_exit_status_is_the_commands(sandbox, command, status):
     assert sandbox.run(command=command) == (status, b"", "")
 
@@ -34,21 +35,24 @@ def test_the_exit_status_is_the_commands(sandbox, command, status):
 def test_a_command_that_does_not_exist(sandbox):
     status, out, err = sandbox.run(command=["/nowhere/at-all"])
     assert (status, out) == (CANNOT_START, b"")
-    assert err.startswith("codev-sandbox: server: ") and "/nowhere/at-all" in err and err.count("\n") == 1
+    assert err.startswith("codev-sandbox: server: ") and "/nowhere/at-all" in err and err.count(
+        "\n") == 1
 
 
 def test_arguments_arrive_as_they_are(sandbox):
     words = ["", "a b", "'\"$HOME`\\", "é\u202e", "\n", "-n", "x" * 5000]
-    status, out, err = sandbox.run(command=["sh", "-c", 'for word; do printf "%s\\0" "$word"; done', "sh", *words])
+    status, out, err = sandbox.run(
+        command=["sh", "-c", 'for word; do printf "%s\\0" "$word"; done', "sh", *words])
     assert (status, err) == (0, "")
     assert out.decode() == "".join(word + "\0" for word in words)
 
 
-# --- folders ---------------------------------------------------------------------------------------------------------
+# --- folders --------------------------------------------------------------------------------------
 
 @pytest.fixture(params=["virtiofs", "9p"])
 def file_server(request):
-    if request.param == "virtiofs" and (os.geteuid() != 0 or not os.path.exists("/usr/lib/qemu/virtiofsd")):
+    if request.param == "virtiofs" and (os.geteuid() != 0
+                                        or not os.path.exists("/usr/lib/qemu/virtiofsd")):
         pytest.skip("virtiofsd is not installed, or this is not root")
     return ["--file-server", request.param]
 
@@ -57,26 +61,38 @@ def test_who_and_which_files(sandbox, file_server):
     work = sandbox.work()
     (work / "one").write_text("1")
     (work / "two").write_text("2")
-    status, out, err = sandbox.run(*file_server, "--mount", work, command="id -un; ls /workspace/*; pwd")
+    status, out, err = sandbox.run(*file_server,
+                                   "--mount",
+                                   work,
+                                   command="id -un; ls /workspace/*; pwd")
     assert (status, out.decode(), err) == (0, "codev\none\ntwo\n/workspace/work\n", "")
 
 
 def test_what_is_made_inside_belongs_to_the_owner_outside(sandbox, file_server):
     work = sandbox.work()
-    status, _, err = sandbox.run(*file_server, "--mount", work, command="echo hi >file && mkdir dir && ln -s file link")
+    status, _, err = sandbox.run(*file_server,
+                                 "--mount",
+                                 work,
+                                 command="echo hi >file && mkdir dir && ln -s file link")
     assert (status, err) == (0, "")
     assert (work / "file").read_text() == "hi\n"
     owner = work.stat()
     for name in ("file", "dir", "link"):
-        assert ((work / name).lstat().st_uid, (work / name).lstat().st_gid) == (owner.st_uid, owner.st_gid)
+        assert ((work / name).lstat().st_uid, (work / name).lstat().st_gid) == (owner.st_uid,
+                                                                                owner.st_gid)
 
 
-@pytest.mark.parametrize("name", ["a b", "a,b=c", "a:b", "a:ro", "quo'te\"s", "new\nline", "größe-\U0001f600", "-o", "%s$(x)`y`"])
+@pytest.mark.parametrize("name", [
+    "a b", "a,b=c", "a:b", "a:ro", "quo'te\"s", "new\nline", "größe-\U0001f600", "-o", "%s$(x)`y`"
+])
 def test_any_folder_name(sandbox, file_server, name):
     work = sandbox.work(name)
     (work / "file").write_text("here")
     escaped = str(work).replace("\\", "\\\\").replace(":", "\\:")
-    status, out, err = sandbox.run(*file_server, "--mount", escaped, command=["sh", "-c", "pwd; cat file; echo x >new"])
+    status, out, err = sandbox.run(*file_server,
+                                   "--mount",
+                                   escaped,
+                                   command=["sh", "-c", "pwd; cat file; echo x >new"])
     assert (status, err) == (0, "")
     assert out.decode() == f"/workspace/{name}\nhere"
     assert (work / "new").read_text() == "x\n"
@@ -92,25 +108,34 @@ def test_as_many_folders_as_can_be_named(sandbox):
         escaped = str(folder).replace("\\", "\\\\").replace(":", "\\:")
         options += ["--mount", escaped + (f":/workspace/{number}:ro" if number == readonly else "")]
     script = 'cd /workspace; for i in ./*; do read -r n <"$i/number"; echo "$n inside" 2>&- >"$i/seen" || echo "$n refused"; done'
-    status, out, err = sandbox.run(*options, command=f"{{ {script}; }} 2>/dev/null; ls /workspace | wc -l")
+    status, out, err = sandbox.run(*options,
+                                   command=f"{{ {script}; }} 2>/dev/null; ls /workspace | wc -l")
     assert (status, err) == (0, "")
     assert out.decode().splitlines() == [f"{readonly} refused", str(most)]
     for number, folder in enumerate(folders):
         seen = folder / "seen"
-        assert (seen.read_text() == f"{number} inside\n") if number != readonly else not seen.exists()
+        assert (seen.read_text()
+                == f"{number} inside\n") if number != readonly else not seen.exists()
     status, out, err = sandbox.run(*options, "--mount", folders[0], command="true")
-    assert (status, out, err) == (CANNOT_START, b"", "codev-sandbox: usage: more than 64 times --mount\n")
+    assert (status, out, err) == (CANNOT_START, b"",
+                                  "codev-sandbox: usage: more than 64 times --mount\n")
 
 
 def test_readonly_is_enforced(sandbox, file_server):
     work, other = sandbox.work(), sandbox.work("other")
     (work / "file").write_text("old")
     (work / "file").chmod(0o666)
-    status, out, err = sandbox.run(*file_server, "--mount", f"{other}", "--mount", f"{work}:/opt/data:ro",
-                                   command="cd /opt/data; cat file; echo new >file || echo x >second; chmod 777 . file")
+    status, out, err = sandbox.run(
+        *file_server,
+        "--mount",
+        f"{other}",
+        "--mount",
+        f"{work}:/opt/data:ro",
+        command="cd /opt/data; cat file; echo new >file || echo x >second; chmod 777 . file")
     assert status != 0 and out == b"old"
     assert err.count("Read-only file system") == 4
-    assert [path.name for path in work.iterdir()] == ["file"] and (work / "file").read_text() == "old"
+    assert [path.name
+            for path in work.iterdir()] == ["file"] and (work / "file").read_text() == "old"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away")
@@ -118,8 +143,12 @@ def test_a_folder_in_a_folder_needs_no_place_made_for_it(sandbox, file_server):
     """The directory that the inner one is mounted on is made in the outer folder, and is the owner's on the host."""
     outer, inner = sandbox.work(), sandbox.work("inner")
     (inner / "file").write_text("inside\n")
-    status, out, err = sandbox.run(*file_server, "--mount", f"{outer}:/workspace/outer",
-                                   "--mount", f"{inner}:/workspace/outer/a/b", command="cat /workspace/outer/a/b/file")
+    status, out, err = sandbox.run(*file_server,
+                                   "--mount",
+                                   f"{outer}:/workspace/outer",
+                                   "--mount",
+                                   f"{inner}:/workspace/outer/a/b",
+                                   command="cat /workspace/outer/a/b/file")
     assert (status, out) == (0, b"inside\n"), err
     assert (outer / "a" / "b").stat().st_uid == (outer / "a").stat().st_uid == outer.stat().st_uid
 
@@ -134,8 +163,16 @@ def test_the_owner_of_the_first_writable_folder_is_codev(sandbox, file_server):
     secret.chmod(0o600)
     os.chown(secret, 1002, 1002)
     status, out, err = sandbox.run(
-        *file_server, "--mount", f"{readonly}:/workspace/r:ro", "--mount", work, "--mount", foreign,
-        command="id -u; id -g; touch /workspace/w/new && cat /workspace/f/secret; touch /workspace/f/new; echo $?")
+        *file_server,
+        "--mount",
+        f"{readonly}:/workspace/r:ro",
+        "--mount",
+        work,
+        "--mount",
+        foreign,
+        command=
+        "id -u; id -g; touch /workspace/w/new && cat /workspace/f/secret; touch /workspace/f/new; echo $?"
+    )
     assert (status, out) == (0, b"4711\n4712\n1\n")
     assert f"{foreign} is mounted for writing, but uid 4711 cannot write there" in err
     made = (work / "new").stat()
@@ -158,7 +195,12 @@ cp z zz; mv zz z; rm -r ../d; cd ..; ls
 
 
 def test_everyday_file_operations(sandbox, file_server):
-    status, out, err = sandbox.run(*file_server, "--mount", sandbox.work(), "--env", "TZ=UTC", command=EVERYDAY)
+    status, out, err = sandbox.run(*file_server,
+                                   "--mount",
+                                   sandbox.work(),
+                                   "--env",
+                                   "TZ=UTC",
+                                   command=EVERYDAY)
     assert (status, err) == (0, "")
     assert out.decode().split("\n") == [
         "dangling", "1", "700 1577934245 2", "20971520", "5", "700", "600", "200", "no-chown", ""]
@@ -187,10 +229,11 @@ def test_forbidden_mounts(sandbox):
     assert err == f"codev-sandbox: mounts: mount {data} refused: it contains the rules file {rules}\n"
     status, _, err = sandbox.run("--mount", data, *gateway, "--app-data", data, command="true")
     assert (status, err) == (
-        CANNOT_START, f"codev-sandbox: mounts: mount {data} refused: it contains the app-data folder {data}\n")
+        CANNOT_START,
+        f"codev-sandbox: mounts: mount {data} refused: it contains the app-data folder {data}\n")
 
 
-# --- pipes and terminal ----------------------------------------------------------------------------------------------
+# --- pipes and terminal ---------------------------------------------------------------------------
 
 def test_64_mib_through_pipes_are_exact(sandbox):
     data = random.Random(3).randbytes(64 * 1024 * 1024)
@@ -216,7 +259,9 @@ class Terminal:
     """codev-sandbox on a pseudo terminal."""
 
     def __init__(self, bench, *options, command=()):
-        argv, environment = bench.argv(*options, command=command), {**bench.environment(), "TERM": "xterm-test"}
+        argv, environment = bench.argv(*options, command=command), {
+            **bench.environment(), "TERM": "xterm-test"
+        }
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.execve(argv[0], argv, environment)
@@ -243,7 +288,8 @@ class Terminal:
         end = time.monotonic() + PATIENCE
         while not (match := re.search(pattern, self.text)):
             left = end - time.monotonic()
-            assert left > 0 and select.select([self.fd], [], [], left)[0] and self.read(), (pattern, self.text)
+            assert left > 0 and select.select([self.fd], [], [],
+                                              left)[0] and self.read(), (pattern, self.text)
         self.text = self.text[match.end():]
         return match
 
@@ -260,7 +306,9 @@ def test_an_interactive_shell(sandbox):
     terminal = Terminal(sandbox)
     terminal.expect(rb"codev@codev-[0-9a-f]+:")
     terminal.resize(50, 132)
-    terminal.type(b"until [ \"$(stty size)\" = '50 132' ]; do sleep 0.1; done; tty; echo $TERM size-$((1+1))\n")
+    terminal.type(
+        b"until [ \"$(stty size)\" = '50 132' ]; do sleep 0.1; done; tty; echo $TERM size-$((1+1))\n"
+    )
     terminal.expect(rb"/dev/pts/0\r\nxterm-test size-2\r\n")
     # a line editor may read ahead: what is for the program is typed once the program says that it runs
     terminal.type(b"echo on-$((1+1)); cat\n")
@@ -278,7 +326,8 @@ def test_an_interactive_shell(sandbox):
 
 
 def test_a_terminal_is_exact(sandbox):
-    terminal = Terminal(sandbox, command="stty raw -echo; echo go; head -c 256 | od -An -v -tx1; cat /etc/hostname")
+    terminal = Terminal(
+        sandbox, command="stty raw -echo; echo go; head -c 256 | od -An -v -tx1; cat /etc/hostname")
     terminal.expect(rb"go\n")
     terminal.type(bytes(range(256)))
     seen = b""
@@ -291,15 +340,22 @@ def test_a_terminal_is_exact(sandbox):
 def test_the_terminal_is_given_back(sandbox):
     """Under `script`, as a user would see it: its own terminal is raw only while the guest has it."""
     argv = " ".join(f"'{word}'" for word in sandbox.argv(command="stty raw; kill -KILL $$"))
-    process = subprocess.run(["script", "-qec", f"stty -a >{sandbox.folder}/before; {argv}; echo s=$? >{sandbox.folder}/status;"
-                              f"stty -a >{sandbox.folder}/after", "/dev/null"], env=sandbox.environment(),
-                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+    process = subprocess.run([
+        "script", "-qec",
+        f"stty -a >{sandbox.folder}/before; {argv}; echo s=$? >{sandbox.folder}/status;"
+        f"stty -a >{sandbox.folder}/after", "/dev/null"
+    ],
+                             env=sandbox.environment(),
+                             stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL,
+                             timeout=PATIENCE,
+                             check=False)
     assert process.returncode == 0
     assert (sandbox.folder / "status").read_text() == "s=137\n"
     assert (sandbox.folder / "before").read_text() == (sandbox.folder / "after").read_text()
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("device", ["virtio-net-pci", "e1000"])
 def test_a_network_device_is_refused(sandbox, device):
@@ -329,12 +385,15 @@ def gateway_options(sandbox, rules=None):
     return options
 
 
-@pytest.mark.parametrize("rules, place", [
-    ('{\n "npm": "https://r.example"\n "x": 1}', "3:2"), ('{"npm":7}', "1:8"), ("", "1:1"), ('{"a":"https://x.example"}}', "1:26")])
+@pytest.mark.parametrize("rules, place", [('{\n "npm": "https://r.example"\n "x": 1}', "3:2"),
+                                          ('{"npm":7}', "1:8"), ("", "1:1"),
+                                          ('{"a":"https://x.example"}}', "1:26")])
 def test_malformed_rules_end_the_start(sandbox, rules, place):
     status, out, err = sandbox.run(*gateway_options(sandbox, rules), command="echo started")
     assert (status, out) == (CANNOT_START, b"")
-    [line] = [line for line in err.splitlines() if not line.startswith("codev-sandbox: broker: warning")]
+    [line] = [
+        line for line in err.splitlines() if not line.startswith("codev-sandbox: broker: warning")
+    ]
     assert line.startswith(f"codev-sandbox: broker: {sandbox.folder}/rules.json:{place}: ")
 
 
@@ -349,13 +408,15 @@ def test_as_many_rules_as_there_can_be(sandbox):
 
 def test_without_a_gateway_there_is_no_egress(sandbox):
     status, out, _ = sandbox.run(
-        command="cat /run/codev/sandbox.json; netstat -ltn 2>/dev/null | grep -c :8788; wget -q -T 5 -O - http://127.0.0.1:8788/")
+        command=
+        "cat /run/codev/sandbox.json; netstat -ltn 2>/dev/null | grep -c :8788; wget -q -T 5 -O - http://127.0.0.1:8788/"
+    )
     described, count = out.decode().rsplit("\n", 2)[0], out.decode().splitlines()[-1]
     assert json.loads(described)["egress"] == {}
     assert count == "0" and status != 0
 
 
-# --- the way in ------------------------------------------------------------------------------------------------------
+# --- the way in -----------------------------------------------------------------------------------
 
 SERVER = "exec nc -ll -p 8080 -e cat"
 
@@ -423,8 +484,16 @@ def test_the_way_in_demands_the_secret(sandbox):
 def test_two_at_once_do_not_meet(sandbox):
     logs = [sandbox.folder / name for name in ("one", "two")]
     work = [sandbox.work(f"w{number}") for number in (1, 2)]
-    runs = [sandbox.start("--server-port", 8080, "--events", log, "--mount", folder, command=f"echo {index} >mine; {SERVER}")
-            for index, (log, folder) in enumerate(zip(logs, work))]
+    runs = [
+        sandbox.start("--server-port",
+                      8080,
+                      "--events",
+                      log,
+                      "--mount",
+                      folder,
+                      command=f"echo {index} >mine; {SERVER}")
+        for index, (log, folder) in enumerate(zip(logs, work))
+    ]
     paths = []
     for log in logs:
         paths.append(events(log, "way_in")["path"])
@@ -440,7 +509,7 @@ def test_two_at_once_do_not_meet(sandbox):
     assert runs[1].wait(PATIENCE) == 143
 
 
-# --- ends ------------------------------------------------------------------------------------------------------------
+# --- ends -----------------------------------------------------------------------------------------
 
 def start_and_wait(sandbox, command, *options, before="true"):
     process = sandbox.start(*options, command=f"{before}; echo up; {command}")
@@ -450,7 +519,9 @@ def start_and_wait(sandbox, command, *options, before="true"):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_is_an_orderly_end(sandbox, number):
-    process = start_and_wait(sandbox, "while true; do sleep 0.1; done", before="trap 'echo bye; exit 5' TERM")
+    process = start_and_wait(sandbox,
+                             "while true; do sleep 0.1; done",
+                             before="trap 'echo bye; exit 5' TERM")
     process.send_signal(number)
     out, _ = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (5, b"bye\n")
@@ -458,7 +529,9 @@ def test_a_signal_is_an_orderly_end(sandbox, number):
 
 
 def test_a_second_signal_kills(sandbox):
-    process = start_and_wait(sandbox, "while true; do sleep 0.1; done", before="trap 'echo no' TERM")
+    process = start_and_wait(sandbox,
+                             "while true; do sleep 0.1; done",
+                             before="trap 'echo no' TERM")
     process.send_signal(signal.SIGTERM)
     assert process.stdout.readline() == b"no\n"
     process.send_signal(signal.SIGTERM)
@@ -519,7 +592,7 @@ def test_a_kernel_panic_is_told(sandbox):
     sandbox.assert_nothing_left()
 
 
-# --- events and time -------------------------------------------------------------------------------------------------
+# --- events and time ------------------------------------------------------------------------------
 
 def test_events_and_timeline(sandbox):
     log = sandbox.folder / "events"

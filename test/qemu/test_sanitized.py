@@ -5,7 +5,8 @@ from machine_harness import CANNOT_START, Sandbox, kernel_command_line
 
 
 @pytest.mark.parametrize("program", ["codev-init", "codev-agent"])
-@pytest.mark.parametrize("fault, said", [("overflow", "stack-buffer-overflow"), ("undefined", "signed integer overflow")])
+@pytest.mark.parametrize("fault, said", [("overflow", "stack-buffer-overflow"),
+                                         ("undefined", "signed integer overflow")])
 def test_a_fault_on_purpose_is_reported(program, fault, said):
     line = kernel_command_line(f"codev.san={program}-{fault} init=/sbin/codev-init")
     with pytest.raises(AssertionError, match="a sanitizer's report") as failure:

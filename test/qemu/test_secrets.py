@@ -32,7 +32,8 @@ def forms(secret):
     raw = secret.encode()
     found = {"as it is": raw, "in hex": raw.hex().encode(), "in UTF-16": secret.encode("utf-16-le"),
              "after Basic": base64.b64encode(b"user:" + raw), "reversed": raw[::-1]}
-    for shift in range(3):  # base64 of it behind any text: what of it does not depend on the neighbours
+    for shift in range(
+            3):  # base64 of it behind any text: what of it does not depend on the neighbours
         coded = base64.b64encode(b"x" * shift + raw)
         found[f"in base64, shifted by {shift}"] = coded[4 if shift else 0:len(coded) - 4]
     return found
@@ -52,13 +53,18 @@ def hidden_pattern(secret):
 def scene():
     """A sandbox that has made requests and goes on running."""
     marker = secrets.token_hex(24)
-    with tempfile.TemporaryDirectory(prefix="codev-s-", dir="/tmp") as folder, Gateway("--interval-ms", 10) as gateway:
+    with tempfile.TemporaryDirectory(prefix="codev-s-",
+                                     dir="/tmp") as folder, Gateway("--interval-ms", 10) as gateway:
         os.chmod(folder, 0o755)
         look, spy = Look(folder), SpiedBroker(folder)
-        options = [*look.options, *look.root_options, *spy.options, *gateway.options, "--memory", 256, "--env", f"MARKER={marker}"]
+        options = [
+            *look.options, *look.root_options, *spy.options, *gateway.options, "--memory", 256,
+            "--env", f"MARKER={marker}"
+        ]
         with Sandbox(REQUESTS, options) as sandbox:
             sandbox.wait_output("served")
-            sandbox.gateway, sandbox.look, sandbox.marker, sandbox.own_token = gateway, look, marker, spy.token()
+            sandbox.gateway, sandbox.look, sandbox.marker, sandbox.own_token = gateway, look, marker, spy.token(
+            )
             yield sandbox
 
 
@@ -76,20 +82,24 @@ def test_gateway_did_get_the_token(scene):
 
 def test_no_file_holds_the_gateway_token(scene):
     grep = lambda secret: scene.look.root(
-        rf"find / {NO_FILES} -type f -exec grep -l -e '{hidden_pattern(secret)}' {{}} + 2>/dev/null")
+        rf"find / {NO_FILES} -type f -exec grep -l -e '{hidden_pattern(secret)}' {{}} + 2>/dev/null"
+    )
     assert "/tmp/marker" in grep(scene.marker)
     assert grep(scene.gateway.token) == ""
 
 
 def test_no_environment_and_no_command_line_holds_a_token(scene):
-    texts = scene.look.root("cat /proc/cmdline; for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ; tr '\\0' '\\n' <$p/cmdline; "
-                           "done 2>/dev/null")
+    texts = scene.look.root(
+        "cat /proc/cmdline; for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ; tr '\\0' '\\n' <$p/cmdline; "
+        "done 2>/dev/null")
     assert scene.marker in texts and "codev.control=" in texts
     assert scene.gateway.token not in texts and scene.own_token not in texts
 
 
 def test_own_token_is_in_no_file_of_codev(scene):
-    grep = lambda secret: scene.look.codev(rf"find / {NO_FILES} -type f -exec grep -l -e '{hidden_pattern(secret)}' {{}} + 2>/dev/null")
+    grep = lambda secret: scene.look.codev(
+        rf"find / {NO_FILES} -type f -exec grep -l -e '{hidden_pattern(secret)}' {{}} + 2>/dev/null"
+    )
     assert "/tmp/marker" in grep(scene.marker)
     assert grep(scene.own_token) == ""
 
@@ -97,8 +107,10 @@ def test_own_token_is_in_no_file_of_codev(scene):
 def test_codev_cannot_look_into_init_and_agent(scene):
     agent = scene.look.agent_pid()
     for pid in (1, agent):
-        files = " ".join(f"/proc/{pid}/{name}" for name in ("environ", "cmdline", "maps", "mem", "fd/0", "auxv", "stat", "root/"))
-        count = scene.look.root(f"for f in {files}; do [ -e $f ] && echo there; done").count("there")
+        files = " ".join(f"/proc/{pid}/{name}" for name in ("environ", "cmdline", "maps", "mem",
+                                                            "fd/0", "auxv", "stat", "root/"))
+        count = scene.look.root(f"for f in {files}; do [ -e $f ] && echo there; done").count(
+            "there")
         assert count >= 7, "root sees them"
         script = f"for f in {files}; do [ -e $f ] && echo there; head -c 1 $f && echo read; done 2>/dev/null; ls /proc/{pid}/fd && echo read"
         assert scene.look.codev(script) in ("", f"ls: /proc/{pid}/fd: No such file or directory\n")
@@ -123,7 +135,8 @@ def test_own_token_is_in_no_event_and_no_output(scene):
             assert scene.gateway.token.encode() not in path.read_bytes()
 
 
-@pytest.mark.parametrize("target", ["/gateway/v1/models", "/registry/codev-demo", "/", "/nowhere/", "/_undeclared/x"])
+@pytest.mark.parametrize(
+    "target", ["/gateway/v1/models", "/registry/codev-demo", "/", "/nowhere/", "/_undeclared/x"])
 @pytest.mark.parametrize("method", ["TRACE", "TRACK"])
 def test_trace_is_refused_everywhere(scene, method, target):
     before = scene.gateway.stats()["requests"]

@@ -32,16 +32,31 @@ PARTS = f"parts: {world_npm.COUNT}"
 
 # case -> what its output holds when all is well
 CASES = {
-    "npm_install": PARTS, "npm_ci": PARTS, "npm_ci_private": "added 1 package", "pnpm": PARTS, "yarn_classic": PARTS,
+    "npm_install": PARTS,
+    "npm_ci": PARTS,
+    "npm_ci_private": "added 1 package",
+    "pnpm": PARTS,
+    "yarn_classic": PARTS,
     "yarn_berry": PARTS,
     "pip": "names: ['world-lib', 'world-old on world-lib'] world-html",
-    "cargo": "world-lib-1.0.0.crate", "go": "/sumdb/lookup/world.test/app@v1.1.0: 200 OK",
-    "git": "[new branch]      HEAD -> from-inside", "git_lfs": "large.bin", "archive": "app-1/README",
+    "cargo": "world-lib-1.0.0.crate",
+    "go": "/sumdb/lookup/world.test/app@v1.1.0: 200 OK",
+    "git": "[new branch]      HEAD -> from-inside",
+    "git_lfs": "large.bin",
+    "archive": "app-1/README",
     "apt": "world-hello 1.0\nworld-fix_2.0_all.deb",
 }
 # case -> the companion that it misses in the second sandbox
-MISSING = {"npm_install": "npm-files", "pnpm": "npm-files", "yarn_berry": "npm-files",
-           "pip": "pypi-files", "cargo": "crates-files", "go": "sumdb", "git_lfs": "github-lfs", "archive": "github-archive"}
+MISSING = {
+    "npm_install": "npm-files",
+    "pnpm": "npm-files",
+    "yarn_berry": "npm-files",
+    "pip": "pypi-files",
+    "cargo": "crates-files",
+    "go": "sumdb",
+    "git_lfs": "github-lfs",
+    "archive": "github-archive"
+}
 
 
 class Session:
@@ -56,12 +71,15 @@ class Session:
         self.inside = prepare(folder / "inside", outside)
         self.log_file = folder / "broker.log"
         clients = world.modules(world.HERE / "clients")
-        options = ["--image", IMAGE, "--memory", 2048, "--mount", f"{self.inside}:{INSIDE}",
-                   "--mount", f"{clients}:{INSIDE}/clients:ro", "--gateway-url", "https://127.0.0.1:1",
-                   "--gateway-token-file", folder / "token", "--ca-file", outside.authority.ca, "--rules",
-                   folder / "rules.json", "--proxy", "none", "--broker-log", self.log_file]
+        options = [
+            "--image", IMAGE, "--memory", 2048, "--mount", f"{self.inside}:{INSIDE}", "--mount",
+            f"{clients}:{INSIDE}/clients:ro", "--gateway-url", "https://127.0.0.1:1",
+            "--gateway-token-file", folder / "token", "--ca-file", outside.authority.ca, "--rules",
+            folder / "rules.json", "--proxy", "none", "--broker-log", self.log_file
+        ]
         options += [word for setting in environment for word in ("--env", setting)]
-        script = " ".join(f"sh {INSIDE}/inside.sh {INSIDE} {' '.join(lane)} &" for lane in lanes) + " wait"
+        script = " ".join(f"sh {INSIDE}/inside.sh {INSIDE} {' '.join(lane)} &"
+                          for lane in lanes) + " wait"
         with Sandbox(script, options, programs=False) as sandbox:
             status, text = sandbox.finish(SECONDS)
             assert status == 0, sandbox.describe()
@@ -107,7 +125,8 @@ def refusals(session):
     for line in session.log:
         if line.get("end") == "refused" and line["path"] != "/":
             words = urllib.parse.unquote(line["path"]).split("/")
-            refused.add(("/".join(words[1:3]) if words[1] == "_undeclared" else words[1], line["error"]))
+            refused.add(
+                ("/".join(words[1:3]) if words[1] == "_undeclared" else words[1], line["error"]))
     return refused
 
 
@@ -122,7 +141,9 @@ def test_only_declared_upstreams_were_asked(complete, outside):
     names = {line.get("name") for line in complete.log if line.get("status", 0) < 400}
     assert names == set(world.NAMES)
     assert not refusals(complete)
-    assert {request["host"] for request in outside.requests()} <= {f"{name}.localhost" for name in world.NAMES}
+    assert {request["host"]
+            for request in outside.requests()} <= {f"{name}.localhost"
+                                                   for name in world.NAMES}
 
 
 def test_what_came_is_what_was_sent(complete, outside):
@@ -135,18 +156,24 @@ def test_what_came_is_what_was_sent(complete, outside):
 def test_nothing_beside_the_environment_of_init(complete):
     """No other setting of a package manager reached the clients."""
     settings = {line.partition("=")[0] for line in complete.output("environment").splitlines()}
-    prefixes = ("NPM_", "YARN_", "COREPACK_", "PIP_", "UV_", "CARGO_", "GO", "GIT_", "APT_", "OPENAI_", "ANTHROPIC_")
-    assert {name for name in settings if name.startswith(prefixes)} == {
-        "NPM_CONFIG_REGISTRY", "NPM_CONFIG_OMIT_LOCKFILE_REGISTRY_RESOLVED", "NPM_CONFIG_UPDATE_NOTIFIER",
-        "COREPACK_NPM_REGISTRY", "COREPACK_ENABLE_DOWNLOAD_PROMPT", "YARN_NPM_REGISTRY_SERVER",
-        "YARN_UNSAFE_HTTP_WHITELIST", "YARN_ENABLE_TELEMETRY", "PIP_INDEX_URL", "PIP_DISABLE_PIP_VERSION_CHECK",
-        "UV_DEFAULT_INDEX", "CARGO_REGISTRIES_CODEV_INDEX", "GOPROXY", "GOSUMDB", "APT_CONFIG", "OPENAI_BASE_URL",
-        "OPENAI_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"}
+    prefixes = ("NPM_", "YARN_", "COREPACK_", "PIP_", "UV_", "CARGO_", "GO", "GIT_", "APT_",
+                "OPENAI_", "ANTHROPIC_")
+    assert {name
+            for name in settings if name.startswith(prefixes)} == {
+                "NPM_CONFIG_REGISTRY", "NPM_CONFIG_OMIT_LOCKFILE_REGISTRY_RESOLVED",
+                "NPM_CONFIG_UPDATE_NOTIFIER", "COREPACK_NPM_REGISTRY",
+                "COREPACK_ENABLE_DOWNLOAD_PROMPT", "YARN_NPM_REGISTRY_SERVER",
+                "YARN_UNSAFE_HTTP_WHITELIST", "YARN_ENABLE_TELEMETRY", "PIP_INDEX_URL",
+                "PIP_DISABLE_PIP_VERSION_CHECK", "UV_DEFAULT_INDEX", "CARGO_REGISTRIES_CODEV_INDEX",
+                "GOPROXY", "GOSUMDB", "APT_CONFIG", "OPENAI_BASE_URL", "OPENAI_API_KEY",
+                "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"
+            }
 
 
 def test_nobody_waits_and_tries_again(missing):
     """What a client takes for a fault of the network it tries again, with pauses of up to a minute."""
-    asked = collections.Counter(line["path"] for line in missing.log if line.get("end") == "refused")
+    asked = collections.Counter(line["path"] for line in missing.log
+                                if line.get("end") == "refused")
     large = {path: count for path, count in asked.items() if "/github-lfs." in path}
     assert max(large.values()) <= LFS_TRIES
     assert max((asked - collections.Counter(large)).values()) <= TRIES, asked.most_common(3)
@@ -158,7 +185,10 @@ def test_a_missing_companion_is_named(missing, outside, case):
     assert status != 0, missing.output(case)
     name = MISSING[case]
     host = outside.url(name).partition("://")[2]
-    wanted = [f"_undeclared/{host}", f"_undeclared/{host.replace(':', '%3A')}", f"no rule for https://{host}", f"/{name}/"]
+    wanted = [
+        f"_undeclared/{host}", f"_undeclared/{host.replace(':', '%3A')}",
+        f"no rule for https://{host}", f"/{name}/"
+    ]
     assert any(text in missing.output(case) for text in wanted), missing.output(case)
 
 
@@ -172,6 +202,8 @@ def test_the_log_names_each_missing_companion(missing, outside):
 
 def test_the_table_of_rules_is_this_world():
     """doc/rules.md names every rule that the cases above used."""
-    rows = [line for line in (TOP / "doc/rules.md").read_text().splitlines() if line.startswith("| `")]
+    rows = [
+        line for line in (TOP / "doc/rules.md").read_text().splitlines() if line.startswith("| `")
+    ]
     documented = {row.split("`")[1] for row in rows}
     assert set(world.NAMES) <= documented

@@ -19,7 +19,10 @@ def tree_state():
     """Names, sizes and times of the files that the tour hashes."""
     state = []
     for folder, folders, files in os.walk(TOP):
-        folders[:] = [name for name in folders if name not in ("build", ".git", "__pycache__", ".pytest_cache")]
+        folders[:] = [
+            name for name in folders
+            if name not in ("build", ".git", "__pycache__", ".pytest_cache")
+        ]
         for name in files:
             status = os.lstat(os.path.join(folder, name))
             state.append((folder, name, status.st_size, status.st_mtime_ns))
@@ -30,9 +33,16 @@ def tour(arch, runtime, program=None):
     """One run of the tour. Again when somebody has edited the project meanwhile: its hash is a check."""
     for _ in range(3):
         before = tree_state()
-        done = subprocess.run([sys.executable, program or TOUR / "run", "--arch", arch], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, cwd=TOP,
-                              env={**os.environ, "XDG_RUNTIME_DIR": str(runtime)})
+        done = subprocess.run([sys.executable, program or TOUR / "run", "--arch", arch],
+                              stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT,
+                              text=True,
+                              timeout=300,
+                              cwd=TOP,
+                              env={
+                                  **os.environ, "XDG_RUNTIME_DIR": str(runtime)
+                              })
         if tree_state() == before:
             break
     return done
@@ -57,15 +67,19 @@ def changed_tour(folder, old, new):
     text = (TOUR / "run").read_text()
     assert text.count(old) == 1
     program = folder / "run"
-    program.write_text(text.replace(old, new).replace("HERE = pathlib.Path(__file__).resolve().parent",
-                                                      f"HERE = pathlib.Path({str(TOUR)!r})"))
+    program.write_text(
+        text.replace(old, new).replace("HERE = pathlib.Path(__file__).resolve().parent",
+                                       f"HERE = pathlib.Path({str(TOUR)!r})"))
     return program
 
 
 @pytest.mark.parametrize("old, new, wrong", [
-    ('"--gateway-token-file", str(token),\n', '"--gateway-token-file", str(work / "other"),\n', "events-one-by-one"),
-    ('{"registry": gateway.ready["rule_url"]}', '{"other": gateway.ready["rule_url"]}', "named-rule"),
-], ids=["another-token", "another-rule"])
+    ('"--gateway-token-file", str(token),\n', '"--gateway-token-file", str(work / "other"),\n',
+     "events-one-by-one"),
+    ('{"registry": gateway.ready["rule_url"]}', '{"other": gateway.ready["rule_url"]}',
+     "named-rule"),
+],
+                         ids=["another-token", "another-rule"])
 def test_tour_sees_what_is_wrong(tmp_path, old, new, wrong):
     program = changed_tour(tmp_path, old, new)
     prepare = '    (work / "scratch").mkdir()\n'
@@ -77,4 +91,5 @@ def test_tour_sees_what_is_wrong(tmp_path, old, new, wrong):
     runtime.mkdir(mode=0o700)
     done = tour(ARCH, runtime, program)
     assert done.returncode == 1, done.stdout
-    assert [line.split()[1] for line in done.stdout.splitlines() if line.split()[:1] == ["WRONG"]] == [wrong], done.stdout
+    assert [line.split()[1] for line in done.stdout.splitlines()
+            if line.split()[:1] == ["WRONG"]] == [wrong], done.stdout

@@ -128,9 +128,11 @@ def fill(client):
         pass
 
 
-@pytest.mark.parametrize("leave, times", [(lambda client: client.send(b"x") and time.sleep(0.005), 60),
-                                          (lambda client: client.send(b"x" * 300000) and client.recv(1), 60),
-                                          (fill, 3)], ids=["at-once", "unread", "full"])
+@pytest.mark.parametrize("leave, times",
+                         [(lambda client: client.send(b"x") and time.sleep(0.005), 60),
+                          (lambda client: client.send(b"x" * 300000) and client.recv(1), 60),
+                          (fill, 3)],
+                         ids=["at-once", "unread", "full"])
 def test_a_host_that_closes_is_heard_of_inside(echo, leave, times):
     """Whatever is still on the way to it: the device keeps a connection until the guest has ended it too."""
     device = echo.sandbox.pid_of("vhost-device")

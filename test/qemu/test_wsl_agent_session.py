@@ -5,7 +5,8 @@ import test_agent_session
 from wsl_rig_harness import needs_rig
 
 UPLOADED = 20_000_000
-SAID = (b"twenty million", b"codev-demo", b"look around", b"application/octet-stream")  # by the script, in its own words
+SAID = (b"twenty million", b"codev-demo", b"look around", b"application/octet-stream"
+        )  # by the script, in its own words
 
 
 def test_an_agents_session_in_wsl():
@@ -16,7 +17,8 @@ def test_an_agents_session_in_wsl():
     def watch(sandbox):
         ready = sandbox.wait_event("ready")
         assert all(check["ok"] for check in ready["checks"])
-        dumps.append(open(sandbox.run_folder() / "eth0.pcap", "rb"))  # it is removed with the sandbox
+        dumps.append(open(sandbox.run_folder() / "eth0.pcap",
+                          "rb"))  # it is removed with the sandbox
 
     try:
         test_agent_session.session(["--wsl"], watch)

@@ -7,8 +7,9 @@ import socket
 import pytest
 
 from machine_harness import PATIENCE, Gateway, SpiedBroker, wait_for
-from wsl_rig_harness import (PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in, no_name_is_found, none_escapes,
-                     outsider_has_its_network, outsider_servers, put_glibc)
+from wsl_rig_harness import (PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in,
+                             no_name_is_found, none_escapes, outsider_has_its_network,
+                             outsider_servers, put_glibc)
 
 
 class Place:
@@ -28,31 +29,41 @@ def place():
         here.gateway = stack.enter_context(Gateway())
         look = look_in(here.rig, "a")
         here.spied = SpiedBroker(look.folder.parent)
-        options = ["--server-port", 4096, *here.gateway.options, *here.spied.options, *put_glibc(here.rig)]
-        here.a = stack.enter_context(WslSandbox(here.rig, f"{PROGRAMS}/probe serve 4096 http & {look.CODEV}", options, look)).started()
+        options = [
+            "--server-port", 4096, *here.gateway.options, *here.spied.options, *put_glibc(here.rig)
+        ]
+        here.a = stack.enter_context(
+            WslSandbox(here.rig, f"{PROGRAMS}/probe serve 4096 http & {look.CODEV}", options,
+                       look)).started()
         yield here
 
 
 def test_the_relay_finds_the_broker(place):
-    assert place.a.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+    assert place.a.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith(
+        "HTTP/1.1 200 ")
     assert place.gateway.stats()["requests"] >= 1
 
 
 def test_a_distribution_in_a_group_of_its_own(place):
     """No controller is there to be had: that is told, and the sandbox runs, below the distribution's group."""
     warnings = [event["text"] for event in place.a.events() if event["event"] == "warning"]
-    assert any("cgroup" in text or "limits" in text or "pids" in text for text in warnings), warnings
+    assert any("cgroup" in text or "limits" in text or "pids" in text
+               for text in warnings), warnings
     groups = place.rig.system("find /sys/fs/cgroup -type d -path '*/codev/*'").split()
-    assert groups and all(group.startswith("/sys/fs/cgroup/wsl-user/distro-codev/codev/") for group in groups)
-    assert ".." not in place.a.codev("cat /proc/self/cgroup") and "wsl-user" not in place.a.codev("cat /proc/self/cgroup")
+    assert groups and all(
+        group.startswith("/sys/fs/cgroup/wsl-user/distro-codev/codev/") for group in groups)
+    assert ".." not in place.a.codev("cat /proc/self/cgroup") and "wsl-user" not in place.a.codev(
+        "cat /proc/self/cgroup")
 
 
 def test_windows_is_on_the_loopback(place):
     """What the rig is about: here a connection of the outsider to 127.0.0.1 is one to Windows, and the gateway is a router
     that answers nothing."""
     before = len(place.windows.seen)
-    status, text = place.rig.outsider(f"nc -w 5 127.0.0.1 {place.windows.port}; ip rule | head -1", "1000")
-    assert text.splitlines()[0] == "WINDOWS" and "loopback0" in text and len(place.windows.seen) == before + 1
+    status, text = place.rig.outsider(f"nc -w 5 127.0.0.1 {place.windows.port}; ip rule | head -1",
+                                      "1000")
+    assert text.splitlines()[0] == "WINDOWS" and "loopback0" in text and len(
+        place.windows.seen) == before + 1
     for gateway in ("192.168.77.77", "192.168.77.1"):
         text = place.rig.outsider(f"/mnt/c/probe connect {gateway} {place.windows.port}", "1000")[1]
         assert "worked" not in text and "connect" in text
@@ -84,9 +95,12 @@ def test_nothing_is_added_to_what_is_shared(place):
 
 
 def test_the_wire_shows_nothing_in_clear(place):
-    assert place.a.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models --header 'X-Mark: mark-of-this-test'").startswith("HTTP/1.1 200 ")
+    assert place.a.codev(
+        f"{PROGRAMS}/probe http GET /gateway/v1/models --header 'X-Mark: mark-of-this-test'"
+    ).startswith("HTTP/1.1 200 ")
     wait_for(lambda: b"\x16\x03\x03" in place.rig.dump(), "TLS in the dump", 10)
-    for secret in (place.spied.token(), place.gateway.token, "mark-of-this-test", "CODEV/1", "/gateway/"):
+    for secret in (place.spied.token(), place.gateway.token, "mark-of-this-test", "CODEV/1",
+                   "/gateway/"):
         assert secret.encode() not in place.rig.dump(), secret
 
 

@@ -21,8 +21,9 @@ import pytest
 
 from test_breakout import GROUPS, make_trap, rows
 from machine_harness import GUEST, PATIENCE, SANDBOX, TOP, Gateway, Sandbox, SpiedBroker, run, wait_for
-from wsl_rig_harness import (IMAGE_TAR, OWN, PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in, no_name_is_found, none_escapes,
-                     outsider_has_its_network, outsider_servers, put_glibc, refusals, seconds_inside)
+from wsl_rig_harness import (IMAGE_TAR, OWN, PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in,
+                             no_name_is_found, none_escapes, outsider_has_its_network,
+                             outsider_servers, put_glibc, refusals, seconds_inside)
 
 EXECUTABLE = "MZ this is no program\n"
 
@@ -35,9 +36,10 @@ def start(place, name, port, gateway, *options, **more):
     look = look_in(place.rig, name)
     spied = SpiedBroker(look.folder.parent)
     server = f"{PROGRAMS}/probe serve {port} http & " if port else ""
-    sandbox = WslSandbox(place.rig, server + look.CODEV, [*(["--server-port", port] if port else []),
-                                                          *(gateway.options + spied.options if gateway else []), *options],
-                         look, **more)
+    sandbox = WslSandbox(place.rig, server + look.CODEV, [
+        *(["--server-port", port] if port else []),
+        *(gateway.options + spied.options if gateway else []), *options
+    ], look, **more)
     sandbox.spied, sandbox.gateway, sandbox.port = spied, gateway, port
     return sandbox
 
@@ -69,12 +71,13 @@ def place():
         yield here
 
 
-# --- 1: two sandboxes and an outsider ----------------------------------------------------------------------------------
+# --- 1: two sandboxes and an outsider -------------------------------------------------------------
 
 def test_each_has_its_own_relay(place):
     for sandbox in (place.a, place.b):
         before = [gateway.stats()["requests"] for gateway in place.gateways]
-        assert sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+        assert sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith(
+            "HTTP/1.1 200 ")
         after = [gateway.stats()["requests"] for gateway in place.gateways]
         own = place.gateways.index(sandbox.gateway)
         assert after[own] == before[own] + 1 and after[1 - own] == before[1 - own]
@@ -82,9 +85,11 @@ def test_each_has_its_own_relay(place):
 
 def test_each_has_its_own_server(place):
     for sandbox, other in ((place.a, place.b), (place.b, place.a)):
-        text = sandbox.codev(f"{PROGRAMS}/probe connect 127.0.0.1 {sandbox.port}; {PROGRAMS}/probe connect 127.0.0.1 {other.port}; "
-                             f"{PROGRAMS}/probe connect ::1 {other.port}")
-        assert [verdict for _, verdict, _ in refusals(text)] == ["worked", "refused", "refused"], text
+        text = sandbox.codev(
+            f"{PROGRAMS}/probe connect 127.0.0.1 {sandbox.port}; {PROGRAMS}/probe connect 127.0.0.1 {other.port}; "
+            f"{PROGRAMS}/probe connect ::1 {other.port}")
+        assert [verdict for _, verdict, _ in refusals(text)] == ["worked", "refused",
+                                                                 "refused"], text
 
 
 def test_the_way_in_leads_to_the_own_server(place):
@@ -99,7 +104,10 @@ def test_the_way_in_leads_to_the_own_server(place):
 
 def test_neither_reaches_a_broker_or_a_way_in(place):
     ports = [*place.ports, way_in_port(place.a), way_in_port(place.b)]
-    words = [f"connect {host} {port}" for host in ("10.0.2.2", "127.0.0.1", OWN["nat"], "::1") for port in ports]
+    words = [
+        f"connect {host} {port}" for host in ("10.0.2.2", "127.0.0.1", OWN["nat"], "::1")
+        for port in ports
+    ]
     none_escapes(place.a, words)
     none_escapes(place.b, words)
 
@@ -107,16 +115,21 @@ def test_neither_reaches_a_broker_or_a_way_in(place):
 def test_abstract_sockets_are_each_ones_own(place):
     """The name that A listens on is known to A alone; the outsider's to the outsider."""
     place.a.codev(f"{PROGRAMS}/probe abstract-serve codev-a >/dev/null 2>&1 &")
-    wait_for(lambda: place.a.codev(f"{PROGRAMS}/probe abstract codev-a").endswith("worked\n"), "A's abstract socket")
-    assert "refused" in place.b.codev(f"{PROGRAMS}/probe abstract codev-a; cat /proc/net/unix | grep codev-a")
+    wait_for(lambda: place.a.codev(f"{PROGRAMS}/probe abstract codev-a").endswith("worked\n"),
+             "A's abstract socket")
+    assert "refused" in place.b.codev(
+        f"{PROGRAMS}/probe abstract codev-a; cat /proc/net/unix | grep codev-a")
     for user in ("root", "1000"):
-        assert "refused (ECONNREFUSED)" in place.rig.outsider("/mnt/c/probe abstract codev-a", user)[1]
+        assert "refused (ECONNREFUSED)" in place.rig.outsider("/mnt/c/probe abstract codev-a",
+                                                              user)[1]
     outside = place.rig.start_outsider("exec /mnt/c/probe abstract-serve codev-outside")
     try:
         assert outside.stdout.readline() == b"listening\n"
-        assert place.rig.outsider("/mnt/c/probe abstract codev-outside", "1000")[1].endswith("worked\n")
+        assert place.rig.outsider("/mnt/c/probe abstract codev-outside",
+                                  "1000")[1].endswith("worked\n")
         for sandbox in (place.a, place.b):
-            assert "refused (ECONNREFUSED)" in sandbox.codev(f"{PROGRAMS}/probe abstract codev-outside")
+            assert "refused (ECONNREFUSED)" in sandbox.codev(
+                f"{PROGRAMS}/probe abstract codev-outside")
     finally:
         outside.kill()
         outside.wait()
@@ -126,10 +139,13 @@ def test_abstract_sockets_are_each_ones_own(place):
 def test_the_outsider_gets_no_byte_through_a_way_in(place):
     """Whatever it says, as whoever: each try has its own connection, and they wait for an answer beside each other."""
     said = ["GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n", "CODEV-IN 1 " + "0" * 64 + "\\n", "\\n", ""]
-    tries = [f"(printf '{words}'; sleep 6) | timeout 7 nc 127.0.0.1 {way_in_port(sandbox)} >/tmp/$(id -u).{number}.{sandbox.port} 2>&1 &"
-             for sandbox in (place.a, place.b) for number, words in enumerate(said)]
+    tries = [
+        f"(printf '{words}'; sleep 6) | timeout 7 nc 127.0.0.1 {way_in_port(sandbox)} >/tmp/$(id -u).{number}.{sandbox.port} 2>&1 &"
+        for sandbox in (place.a, place.b) for number, words in enumerate(said)
+    ]
     for user in ("root", "1000"):
-        status, text = place.rig.outsider("\n".join([*tries, "wait; cat /tmp/$(id -u).*; ls /tmp/$(id -u).* | wc -l"]), user)
+        status, text = place.rig.outsider(
+            "\n".join([*tries, "wait; cat /tmp/$(id -u).*; ls /tmp/$(id -u).* | wc -l"]), user)
         assert status == 0 and text.strip() == "8", text
 
 
@@ -145,7 +161,7 @@ def test_the_outsider_cannot_use_a_relay(place):
         assert text.count("refused") == 2, text
 
 
-# --- 2: escapes by network -----------------------------------------------------------------------------------------------
+# --- 2: escapes by network ------------------------------------------------------------------------
 
 def test_nothing_leaves(place):
     seen = len(place.windows.seen), len(place.windows_v6.seen), len(place.rig.record())
@@ -154,7 +170,8 @@ def test_nothing_leaves(place):
 
 
 def test_no_ping(place):
-    took, text = seconds_inside(place.a, f"{PROGRAMS}/probe raw; {PROGRAMS}/probe raw6; ping -c 1 -w 5 10.0.2.2")
+    took, text = seconds_inside(
+        place.a, f"{PROGRAMS}/probe raw; {PROGRAMS}/probe raw6; ping -c 1 -w 5 10.0.2.2")
     assert "worked" not in text and "1 packets received" not in text and "status 0" not in text
 
 
@@ -168,18 +185,22 @@ def test_no_names(place):
     assert place.rig.record() == before
 
 
-# --- 3: everything else that leads out -------------------------------------------------------------------------------------
+# --- 3: everything else that leads out ------------------------------------------------------------
 
-ATTEMPTS = ["vsock-socket", "vsock-device", "families", "packet", "raw", "raw6", "ping", "mptcp", "iouring", "ia32", "x32", "userns",
-            "userns-clone", "netns", "mountns", "setns", "mount", "remount", "umount", "fsopen", "open-tree", "pivot-root", "chroot",
-            "mknod", "netfilter", "bpf", "setuid0", "module", "keyctl", "open /proc/1/root/etc/passwd", "open /proc/1/mem",
-            "open /proc/1/ns/net", "ptrace 1", "ptrace codev-agent", "procmem codev-agent", "kill codev-agent", "others",
-            *(f"vsock {port} {cid}" for port in range(50000, 50006) for cid in (1, 2))]
+ATTEMPTS = [
+    "vsock-socket", "vsock-device", "families", "packet", "raw", "raw6", "ping", "mptcp", "iouring",
+    "ia32", "x32", "userns", "userns-clone", "netns", "mountns", "setns", "mount", "remount",
+    "umount", "fsopen", "open-tree", "pivot-root", "chroot", "mknod", "netfilter", "bpf", "setuid0",
+    "module", "keyctl", "open /proc/1/root/etc/passwd", "open /proc/1/mem", "open /proc/1/ns/net",
+    "ptrace 1", "ptrace codev-agent", "procmem codev-agent", "kill codev-agent", "others",
+    *(f"vsock {port} {cid}" for port in range(50000, 50006) for cid in (1, 2))
+]
 
 
 def test_every_other_way_is_refused(place):
     before = place.rig.record()
-    text = place.a.codev("\n".join(f"{PROGRAMS}/probe {attempt}; echo \"status $?\"" for attempt in ATTEMPTS))
+    text = place.a.codev("\n".join(f"{PROGRAMS}/probe {attempt}; echo \"status $?\""
+                                   for attempt in ATTEMPTS))
     assert text.count("status ") == len(ATTEMPTS)
     bad = [line for line in text.splitlines() if re.search(r": (worked|no answer|unclear)", line)]
     assert not bad and text.count("status 0") == len(ATTEMPTS), text
@@ -189,7 +210,10 @@ def test_every_other_way_is_refused(place):
 def test_the_attempts_are_real(place):
     """The control: the outsider's root does each of them on the same kernel, in a mount namespace of its own to spoil."""
     cannot = {"pivot-root", "module"}  # from an initramfs; without a module to load
-    here = [attempt for attempt in ATTEMPTS if "codev-agent" not in attempt and attempt not in cannot | {"others"}]
+    here = [
+        attempt for attempt in ATTEMPTS
+        if "codev-agent" not in attempt and attempt not in cannot | {"others"}
+    ]
     script = "\n".join(f"unshare -m /mnt/c/probe {attempt}; echo \"status $?\"" for attempt in here)
     text = place.rig.outsider(script)[1]
     assert text.count("status 1") == len(here), text
@@ -203,10 +227,15 @@ def test_the_breakout_table(place):
     with start(place, "c", 0, place.gateways[0], "--mount", f"{trap}:/workspace/trap") as sandbox:
         sandbox.started()
         before = place.rig.record()
-        [agent] = [last for pid, last, name, network in place.rig.processes() if name == "codev-agent" and network == sandbox.network]
+        [agent] = [
+            last for pid, last, name, network in place.rig.processes()
+            if name == "codev-agent" and network == sandbox.network
+        ]
         found = []
         for group in GROUPS[:-1]:
-            text = sandbox.codev(f"/workspace/trap/probe breakout --agent {agent} --folder /workspace/trap --group '{group}'", 240)
+            text = sandbox.codev(
+                f"/workspace/trap/probe breakout --agent {agent} --folder /workspace/trap --group '{group}'",
+                240)
             found += rows(text)
         bad = [row for row in found if row.verdict != "refused"]
         assert len(found) >= 200 and not bad, bad
@@ -222,7 +251,8 @@ def test_a_set_uid_root_program_gives_nothing(place):
     program.chmod(0o4755)
     text = place.a.codev("/workspace/look/set-uid be-root; /workspace/look/set-uid setuid0")
     assert text.count(": refused") == 2, text
-    assert place.rig.outsider(f"/mnt/c/a/look/set-uid be-root", "1000")[1].endswith("worked\n")  # the control
+    assert place.rig.outsider(f"/mnt/c/a/look/set-uid be-root",
+                              "1000")[1].endswith("worked\n")  # the control
 
 
 def test_no_windows_executable_runs(place):
@@ -230,22 +260,28 @@ def test_no_windows_executable_runs(place):
     executable.write_text(EXECUTABLE)
     executable.chmod(0o755)
     before = place.rig.record()
-    text = place.a.codev("/workspace/look/x.exe; echo status $?; cd /workspace/look && ./x.exe; echo status $?; /init x; ls /init "
-                         "/run/WSL /mnt/wsl /mnt/wslg /mnt/c /proc/sys/fs/binfmt_misc/WSLInterop 2>&1")
+    text = place.a.codev(
+        "/workspace/look/x.exe; echo status $?; cd /workspace/look && ./x.exe; echo status $?; /init x; ls /init "
+        "/run/WSL /mnt/wsl /mnt/wslg /mnt/c /proc/sys/fs/binfmt_misc/WSLInterop 2>&1")
     assert "status 0" not in text and text.count("No such file") >= 5, text
     assert place.rig.record() == before
     status, text = place.rig.outsider("/mnt/c/a/look/x.exe", "1000")  # the control
-    assert status == 0 and place.rig.record()[len(before):] == ["interop outsider run /mnt/c/a/look/x.exe"], text
+    assert status == 0 and place.rig.record()[len(before):] == [
+        "interop outsider run /mnt/c/a/look/x.exe"
+    ], text
 
 
 def test_no_drive_can_be_mounted(place):
     before = place.rig.record()
-    text = place.a.codev("mkdir -p /tmp/d; mount -t drvfs 'C:\\' /tmp/d; echo status $?; mount -t 9p -o trans=virtio C0 /tmp/d; "
-                         "echo status $?; /sbin/mount.drvfs 'C:\\' /tmp/d; echo status $?; ls /tmp/d")
+    text = place.a.codev(
+        "mkdir -p /tmp/d; mount -t drvfs 'C:\\' /tmp/d; echo status $?; mount -t 9p -o trans=virtio C0 /tmp/d; "
+        "echo status $?; /sbin/mount.drvfs 'C:\\' /tmp/d; echo status $?; ls /tmp/d")
     assert "status 0" not in text and "glibc" not in text
     assert place.rig.record() == before
-    status, text = place.rig.outsider("mkdir -p /tmp/d; mount -t drvfs 'C:\\' /tmp/d && ls /tmp/d; umount /tmp/d")  # the control
-    assert status == 0 and "glibc" in text and place.rig.record()[len(before)].startswith("vsock 50002 drvfs C:")
+    status, text = place.rig.outsider(
+        "mkdir -p /tmp/d; mount -t drvfs 'C:\\' /tmp/d && ls /tmp/d; umount /tmp/d")  # the control
+    assert status == 0 and "glibc" in text and place.rig.record()[len(before)].startswith(
+        "vsock 50002 drvfs C:")
 
 
 def test_the_stand_ins_see_who_comes(place):
@@ -254,17 +290,20 @@ def test_the_stand_ins_see_who_comes(place):
     script = "; ".join(f"/mnt/c/probe vsock {port}" for port in range(50000, 50006))
     text = place.rig.outsider(f"{script}; /mnt/c/probe connect 10.255.255.254 53", "1000")[1]
     assert text.count(": worked") == 7, text
-    seen = wait_for(lambda: len(place.rig.record()) >= before + 7 and place.rig.record()[before:], "the record")
+    seen = wait_for(lambda: len(place.rig.record()) >= before + 7 and place.rig.record()[before:],
+                    "the record")
     assert {f"vsock {port}" for port in range(50000, 50006)} <= {line.rstrip() for line in seen}
 
 
 def test_no_other_cgroup(place):
-    text = place.a.codev("for f in $(find /sys/fs/cgroup -name cgroup.procs 2>/dev/null) /sys/fs/cgroup/../cgroup.procs; do "
-                         "echo $$ >$f && echo moved; done 2>&1; mkdir /sys/fs/cgroup/new && echo made; cat /proc/self/cgroup")
+    text = place.a.codev(
+        "for f in $(find /sys/fs/cgroup -name cgroup.procs 2>/dev/null) /sys/fs/cgroup/../cgroup.procs; do "
+        "echo $$ >$f && echo moved; done 2>&1; mkdir /sys/fs/cgroup/new && echo made; cat /proc/self/cgroup"
+    )
     assert "moved" not in text and "made" not in text and ".." not in text.splitlines()[-1], text
 
 
-# --- 5: firewalls of others ----------------------------------------------------------------------------------------------
+# --- 5: firewalls of others -----------------------------------------------------------------------
 
 def ruleset(sandbox, what="ruleset"):
     status, text = sandbox.in_network(f"nft --json list {what}")
@@ -276,7 +315,10 @@ def normal(text):
     """A ruleset without what differs from one load to the next: handles, versions, the owner."""
     def strip(value):
         if isinstance(value, dict):
-            return {key: strip(inner) for key, inner in value.items() if key not in ("handle", "index", "flags")}
+            return {
+                key: strip(inner)
+                for key, inner in value.items() if key not in ("handle", "index", "flags")
+            }
         return [strip(inner) for inner in value] if isinstance(value, list) else value
 
     return [strip(item) for item in json.loads(text)["nftables"] if "metainfo" not in item]
@@ -284,12 +326,14 @@ def normal(text):
 
 def test_the_outsiders_flush_changes_nothing(place):
     before = ruleset(place.a)
-    status, text = place.rig.outsider("nft add table inet other && nft flush ruleset && iptables -A OUTPUT -j ACCEPT && iptables -F "
-                                      "&& iptables -X && ip6tables -F && iptables -P OUTPUT ACCEPT && nft flush ruleset")
+    status, text = place.rig.outsider(
+        "nft add table inet other && nft flush ruleset && iptables -A OUTPUT -j ACCEPT && iptables -F "
+        "&& iptables -X && ip6tables -F && iptables -P OUTPUT ACCEPT && nft flush ruleset")
     assert status == 0, text
     assert ruleset(place.a) == before
     none_escapes(place.a, escapes(place.rig, place.windows, place.windows_v6, place.ports)[:8])
-    assert place.a.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+    assert place.a.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith(
+        "HTTP/1.1 200 ")
     assert not [event for event in place.a.events() if event["event"] == "firewall"]
 
 
@@ -303,17 +347,23 @@ HOOKS = ["nft flush ruleset", "nft delete table inet codev", "nft flush chain in
 def test_a_privileged_hook_opens_nothing(place, hook):
     """Root, put into the sandbox's namespace: refused by the kernel (the table has an owner), or restored and reported."""
     what = "table inet codev"
-    before, reports = ruleset(place.b, what), len([event for event in place.b.events() if event["event"] == "firewall"])
-    finish = place.b.look.begin("codev", f"for i in $(seq 40); do {PROGRAMS}/probe connect 10.0.2.2 {place.windows.port}; done")
+    before, reports = ruleset(place.b, what), len(
+        [event for event in place.b.events() if event["event"] == "firewall"])
+    finish = place.b.look.begin(
+        "codev",
+        f"for i in $(seq 40); do {PROGRAMS}/probe connect 10.0.2.2 {place.windows.port}; done")
     seen = len(place.windows.seen)
     status, text = place.b.in_network(hook)
     end = time.monotonic() + 30  # at once; but this host may be busy
     while ruleset(place.b, what) != before:
         assert time.monotonic() < end, "not restored"
     tries = refusals(finish())
-    assert len(tries) == 40 and {verdict for _, verdict, _ in tries} == {"refused"} and len(place.windows.seen) == seen
+    assert len(tries) == 40 and {verdict
+                                 for _, verdict, _ in tries} == {"refused"} and len(
+                                     place.windows.seen) == seen
     told = [event for event in place.b.events() if event["event"] == "firewall"][reports:]
-    assert "not permitted" in text or (status == 0 and hook in ("nft flush ruleset", "nft add table inet open")) or told, text
+    assert "not permitted" in text or (
+        status == 0 and hook in ("nft flush ruleset", "nft add table inet open")) or told, text
     place.b.alive()
 
 
@@ -321,39 +371,54 @@ def test_a_hook_with_the_owners_own_socket(place):
     """The kernel takes it for the owner, and the whole table is gone: made again at once, or everything is killed."""
     look = place.b.look
     before = ruleset(place.b, "table inet codev")
-    finish = look.begin("codev", f"for i in $(seq 60); do {PROGRAMS}/probe connect 10.0.2.2 {place.windows.port}; done")
+    finish = look.begin(
+        "codev",
+        f"for i in $(seq 60); do {PROGRAMS}/probe connect 10.0.2.2 {place.windows.port}; done")
     seen = len(place.windows.seen)
     text = place.rig.system(f"rig unrule {place.b.first}")
     assert re.search(r"descriptor \d+: 0$", text, re.MULTILINE), text  # it did delete it
-    told = wait_for(lambda: [event for event in place.b.events() if event["event"] == "firewall"], "the report")
+    told = wait_for(lambda: [event for event in place.b.events() if event["event"] == "firewall"],
+                    "the report")
     assert told[-1]["state"] == "restored"
     assert ruleset(place.b, "table inet codev") == before
     tries = refusals(finish())
-    assert len(tries) == 60 and {verdict for _, verdict, _ in tries} == {"refused"} and len(place.windows.seen) == seen
-    assert place.b.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+    assert len(tries) == 60 and {verdict
+                                 for _, verdict, _ in tries} == {"refused"} and len(
+                                     place.windows.seen) == seen
+    assert place.b.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith(
+        "HTTP/1.1 200 ")
 
 
-# --- 9: an independent witness ---------------------------------------------------------------------------------------------
+# --- 9: an independent witness --------------------------------------------------------------------
 
 def test_the_ruleset_is_that_of_policy_nft(place):
     """nft has loaded nft/policy.nft itself in a namespace of its own: what it lists there is what it lists inside."""
     policy = (TOP / "nft" / "policy.nft").read_bytes()
-    status, text = place.rig.wsl("outsider", "root", "unshare", "-n", "sh", "-c", "nft -f /dev/stdin && nft --json list ruleset",
+    status, text = place.rig.wsl("outsider",
+                                 "root",
+                                 "unshare",
+                                 "-n",
+                                 "sh",
+                                 "-c",
+                                 "nft -f /dev/stdin && nft --json list ruleset",
                                  data=policy)
     assert status == 0, text
     assert ruleset(place.a) == normal(text)
     assert ruleset(place.b, "table inet codev") == normal(text)  # a hook has been at it: see above
 
 
-# --- 6: the way over TCP -------------------------------------------------------------------------------------------------
+# --- 6: the way over TCP --------------------------------------------------------------------------
 
 def test_the_wire_shows_nothing_in_clear(place):
     marker = "mark-" + os.urandom(8).hex()
-    answer = place.a.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models --header 'X-Mark: {marker}'")
+    answer = place.a.codev(
+        f"{PROGRAMS}/probe http GET /gateway/v1/models --header 'X-Mark: {marker}'")
     assert answer.startswith("HTTP/1.1 200 ")
-    wait_for(lambda: len(place.rig.dump()) > 4096 and b"\x16\x03\x03" in place.rig.dump(), "TLS in the dump")
+    wait_for(lambda: len(place.rig.dump()) > 4096 and b"\x16\x03\x03" in place.rig.dump(),
+             "TLS in the dump")
     dump = place.rig.dump()
-    for secret in (place.a.spied.token(), place.b.spied.token(), place.gateways[0].token, marker, "CODEV/1", "/gateway/", "HTTP/1.1"):
+    for secret in (place.a.spied.token(), place.b.spied.token(), place.gateways[0].token, marker,
+                   "CODEV/1", "/gateway/", "HTTP/1.1"):
         assert secret.encode() not in dump, secret
 
 
@@ -364,7 +429,8 @@ def test_the_dump_would_show_it(place):
 
 
 def test_anything_but_tls_is_closed_at_once(place):
-    for words in (b"GET /gateway/v1/models HTTP/1.1\r\nHost: x\r\n\r\n", b"CODEV/1 " + b"0" * 64 + b"\r\nGET / HTTP/1.1\r\n\r\n", b"\0" * 64):
+    for words in (b"GET /gateway/v1/models HTTP/1.1\r\nHost: x\r\n\r\n",
+                  b"CODEV/1 " + b"0" * 64 + b"\r\nGET / HTTP/1.1\r\n\r\n", b"\0" * 64):
         with socket.create_connection(("127.0.0.1", place.ports[0]), 10) as client:
             client.sendall(words)
             answer = b""
@@ -378,11 +444,14 @@ def test_who_takes_over_the_brokers_port_learns_nothing(place):
     with start(place, "taken", 0, place.gateways[0]) as sandbox:
         sandbox.started()
         port, token = broker_port(sandbox), sandbox.spied.token()
-        assert sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+        assert sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith(
+            "HTTP/1.1 200 ")
         os.kill(sandbox.pid_of("codev-broker"), 9)
         sandbox.wait_event("broker_exit")
         with Listener(port=port) as thief:
-            text = sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models --header 'X-Mark: secret-of-the-request'")
+            text = sandbox.codev(
+                f"{PROGRAMS}/probe http GET /gateway/v1/models --header 'X-Mark: secret-of-the-request'"
+            )
             assert text.startswith(("HTTP/1.1 502 ", "HTTP/1.1 503 ")), text
             wait_for(lambda: any(thief.seen), "a connection to the thief")
             heard = b"".join(thief.seen)
@@ -401,12 +470,13 @@ def test_the_gateway_changes(place):
     assert place.a.codev(request).startswith("HTTP/1.1 200 ")
 
 
-# --- 7: the inside agent's descriptors -------------------------------------------------------------------------------------
+# --- 7: the inside agent's descriptors ------------------------------------------------------------
 
 def image_with_agent(folder, agent):
     """The image with another program in the place of the agent."""
     path = folder / "reconnect.tar"
-    with tarfile.open(IMAGE_TAR) as source, tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as target:
+    with tarfile.open(IMAGE_TAR) as source, tarfile.open(path, "w",
+                                                         format=tarfile.USTAR_FORMAT) as target:
         for member in source.getmembers():
             if member.name.endswith("/codev-agent"):
                 member.size = agent.stat().st_size
@@ -419,26 +489,38 @@ def image_with_agent(folder, agent):
 
 def test_no_descriptor_of_the_inside_agent_leads_out(place):
     image = image_with_agent(place.rig.base, GUEST / "codev-agent-reconnect")
-    with start(place, "reconnect", 4100, place.gateways[0], "--image", image, "--wsl-distribution", "reconnect") as sandbox:
+    with start(place, "reconnect", 4100, place.gateways[0], "--image", image, "--wsl-distribution",
+               "reconnect") as sandbox:
         sandbox.started()
         seen = len(place.windows.seen), len(place.windows_v6.seen)
-        targets = [f"tcp:10.0.2.2:{place.windows.port}", f"tcp:{OWN['nat']}:7001", f"tcp:127.0.0.1:{place.windows.port}",
-                   "tcp:127.0.0.1:7001", f"tcp:10.0.2.2:{broker_port(sandbox)}", f"tcp:127.0.0.1:{way_in_port(sandbox)}",
-                   f"tcp:[fec0::2]:{place.windows_v6.port}", f"tcp:[::1]:{place.windows_v6.port}", "tcp:10.255.255.254:53"]
-        sandbox.look.begin("codev", "(printf 'GET /gateway/v1/models HTTP/1.1\\r\\n'; sleep 20) | nc 127.0.0.1 8788 >/dev/null 2>&1 &\n"
-                             f"sleep 1; (echo 'RECONNECT {' '.join(targets)}'; sleep 15) | nc 127.0.0.1 8788")
+        targets = [
+            f"tcp:10.0.2.2:{place.windows.port}", f"tcp:{OWN['nat']}:7001",
+            f"tcp:127.0.0.1:{place.windows.port}", "tcp:127.0.0.1:7001",
+            f"tcp:10.0.2.2:{broker_port(sandbox)}", f"tcp:127.0.0.1:{way_in_port(sandbox)}",
+            f"tcp:[fec0::2]:{place.windows_v6.port}", f"tcp:[::1]:{place.windows_v6.port}",
+            "tcp:10.255.255.254:53"
+        ]
+        sandbox.look.begin(
+            "codev",
+            "(printf 'GET /gateway/v1/models HTTP/1.1\\r\\n'; sleep 20) | nc 127.0.0.1 8788 >/dev/null 2>&1 &\n"
+            f"sleep 1; (echo 'RECONNECT {' '.join(targets)}'; sleep 15) | nc 127.0.0.1 8788")
         # read while it is written: with its listeners ruined the agent ends, and then the sandbox
         answer = sandbox.look.folder / "codev.1.answer"
-        wait_for(lambda: re.search(r"^reached \d+ of \d+$", answer.read_text(), re.MULTILINE), "the agent's tries")
+        wait_for(lambda: re.search(r"^reached \d+ of \d+$", answer.read_text(), re.MULTILINE),
+                 "the agent's tries")
         text = answer.read_text()
         # a datagram socket (of the DNS stub) may be pointed at the sandbox's own loopback; no stream goes anywhere
         reached = [line for line in text.splitlines() if line.endswith("REACHED")]
-        assert not [line for line in reached if not re.match(r"fd \d+: socket \d+\.2: tcp:(127\.0\.0\.1|\[::1\]):", line)], text
-        assert len(re.findall(r": socket 1\.1: ", text)) >= 2 * len(targets)  # it held Unix sockets, and tried them all
+        assert not [
+            line for line in reached
+            if not re.match(r"fd \d+: socket \d+\.2: tcp:(127\.0\.0\.1|\[::1\]):", line)
+        ], text
+        assert len(re.findall(r": socket 1\.1: ",
+                              text)) >= 2 * len(targets)  # it held Unix sockets, and tried them all
         assert seen == (len(place.windows.seen), len(place.windows_v6.seen))
 
 
-# --- 8: the end of init, and no login --------------------------------------------------------------------------------------
+# --- 8: the end of init, and no login -------------------------------------------------------------
 
 def test_killed_init_takes_everything_with_it(place):
     with start(place, "killed", 4101, place.gateways[0]) as sandbox:
@@ -447,13 +529,17 @@ def test_killed_init_takes_everything_with_it(place):
         mine, port = sandbox.pids(), way_in_port(sandbox)
         assert len(mine) >= 8  # twice init, twice the agent, the server, the loop, two sleepers
         place.rig.system(f"kill -9 {sandbox.outer}")
-        wait_for(lambda: not set(mine) & {pid for pid, *_ in place.rig.processes()}, "the end of every process of the sandbox", 10)
-        assert "refused" in place.rig.outsider(f"nc -w 2 127.0.0.1 {port}", "1000")[1]  # the way in's port is free again
+        wait_for(lambda: not set(mine) & {pid
+                                          for pid, *_ in place.rig.processes()},
+                 "the end of every process of the sandbox", 10)
+        assert "refused" in place.rig.outsider(f"nc -w 2 127.0.0.1 {port}",
+                                               "1000")[1]  # the way in's port is free again
         status, _ = sandbox.finish(30)
         assert status == 125
     with start(place, "again", 4101, place.gateways[0]) as sandbox:
         sandbox.started()
-        assert sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
+        assert sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith(
+            "HTTP/1.1 200 ")
 
 
 def test_killed_first_process_takes_everything_with_it(place):
@@ -463,7 +549,9 @@ def test_killed_first_process_takes_everything_with_it(place):
         place.rig.system(f"kill -9 {sandbox.first}")
         status, _ = sandbox.finish(30)
         assert status == 125 and sandbox.event("failed"), sandbox.describe()
-        wait_for(lambda: not set(mine) & {pid for pid, *_ in place.rig.processes()}, "the end of every process of the sandbox", 10)
+        wait_for(lambda: not set(mine) & {pid
+                                          for pid, *_ in place.rig.processes()},
+                 "the end of every process of the sandbox", 10)
 
 
 def test_killed_host_takes_everything_with_it(place):
@@ -472,18 +560,26 @@ def test_killed_host_takes_everything_with_it(place):
         sandbox.started()
         mine = sandbox.pids()
         sandbox.process.kill()
-        wait_for(lambda: not set(mine) & {pid for pid, *_ in place.rig.processes()}, "the end of every process of the sandbox", 20)
+        wait_for(lambda: not set(mine) & {pid
+                                          for pid, *_ in place.rig.processes()},
+                 "the end of every process of the sandbox", 20)
 
 
 def test_two_start_at_the_same_time(place):
     """From one distribution; they get ports of their own."""
     with contextlib.ExitStack() as stack:
-        both = [stack.enter_context(start(place, name, port, place.gateways[0])) for name, port in (("x", 4105), ("y", 4106))]
+        both = [
+            stack.enter_context(start(place, name, port, place.gateways[0]))
+            for name, port in (("x", 4105), ("y", 4106))
+        ]
         for sandbox in both:
             sandbox.wait_event("ready")
         for sandbox in both:
-            assert sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith("HTTP/1.1 200 ")
-        assert len({way_in_port(sandbox) for sandbox in both}) == 2 and len({broker_port(sandbox) for sandbox in both}) == 2
+            assert sandbox.codev(f"{PROGRAMS}/probe http GET /gateway/v1/models").startswith(
+                "HTTP/1.1 200 ")
+        assert len({way_in_port(sandbox)
+                    for sandbox in both}) == 2 and len({broker_port(sandbox)
+                                                        for sandbox in both}) == 2
         for sandbox in both:
             sandbox.process.terminate()
         assert [sandbox.finish(60)[0] for sandbox in both] == [143, 143]
@@ -493,8 +589,10 @@ def test_without_a_login(place):
     """No 8788, no egress of any kind; the way in and the DNS answer work all the same."""
     with start(place, "nobody", 4102, None) as sandbox:
         sandbox.started()
-        none_escapes(sandbox, ["connect 127.0.0.1 8788", "connect ::1 8788", f"connect 10.0.2.2 {place.windows.port}",
-                               "connect 192.0.2.1 443", "udp 192.0.2.1 53"])
+        none_escapes(sandbox, [
+            "connect 127.0.0.1 8788", "connect ::1 8788", f"connect 10.0.2.2 {place.windows.port}",
+            "connect 192.0.2.1 443", "udp 192.0.2.1 53"
+        ])
         assert "NXDOMAIN" in sandbox.codev(f"{PROGRAMS}/probe dns internet.example")
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(PATIENCE)
@@ -503,33 +601,43 @@ def test_without_a_login(place):
             assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
-# --- what a command has of its terminal, pipes and end: as in a machine ---------------------------------------------------
+# --- what a command has of its terminal, pipes and end: as in a machine ---------------------------
 
 def wsl_options(place, *options):
     return ["--wsl", "--wsl-rig", place.rig.folder, *options]
 
 
-@pytest.mark.parametrize("command, status", [("exit 0", 0), ("exit 255", 255), ("kill -KILL $$", 137)])
+@pytest.mark.parametrize("command, status", [("exit 0", 0), ("exit 255", 255),
+                                             ("kill -KILL $$", 137)])
 def test_the_exit_status_is_the_commands(place, command, status):
     assert run(command, wsl_options(place), programs=False).status == status
 
 
 def test_every_byte_goes_through_the_pipes(place):
     data = os.urandom(3 << 20)
-    with Sandbox("tee /dev/stderr", wsl_options(place), programs=False, stdin=subprocess.PIPE) as sandbox:
+    with Sandbox("tee /dev/stderr", wsl_options(place), programs=False,
+                 stdin=subprocess.PIPE) as sandbox:
         sandbox.process.stdin.write(data)
         sandbox.process.stdin.close()
         sandbox.process.stdin = None
-        assert sandbox.finish()[0] == 0 and bytes(sandbox.output) == data and data in bytes(sandbox.said)
+        assert sandbox.finish()[0] == 0 and bytes(sandbox.output) == data and data in bytes(
+            sandbox.said)
 
 
 def test_a_terminal(place):
     """With one the command gets one: size, echo, Ctrl-C."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 111, 0, 0))
-    words = [str(word) for word in (SANDBOX, "run", *wsl_options(place), "--", "sh", "-c",
-                                    "trap 'echo heard; exit 3' INT; stty size; echo ready; while :; do sleep 1; done")]
-    process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, start_new_session=True)
+    words = [
+        str(word) for word in (
+            SANDBOX, "run", *wsl_options(place), "--", "sh", "-c",
+            "trap 'echo heard; exit 3' INT; stty size; echo ready; while :; do sleep 1; done")
+    ]
+    process = subprocess.Popen(words,
+                               stdin=theirs,
+                               stdout=theirs,
+                               stderr=subprocess.DEVNULL,
+                               start_new_session=True)
     os.close(theirs)
     seen = b""
     try:
@@ -547,15 +655,21 @@ def test_a_terminal(place):
         os.close(ours)
 
 
-# --- 1, the end -------------------------------------------------------------------------------------------------------------
+# --- 1, the end -----------------------------------------------------------------------------------
 
 def test_the_outsider_keeps_its_network_afterwards(place):
     """Last: both sandboxes end; of neither a process, a mount or a cgroup is left, and the outsider has what it had."""
     for sandbox in (place.a, place.b):
         sandbox.process.terminate()
         sandbox.process.wait(PATIENCE)
-    wait_for(lambda: not [name for _, _, name, _ in place.rig.processes() if name in ("codev-init", "codev-agent")],
-             "the end of both")
+    wait_for(
+        lambda: not [
+            name for _, _, name, _ in place.rig.processes() if name in ("codev-init", "codev-agent")
+        ], "the end of both")
     outsider_has_its_network(place.rig, place.windows)
-    assert not [line for line in place.rig.system("find /sys/fs/cgroup -type d -path '*codev/*'").splitlines() if line]
+    assert not [
+        line
+        for line in place.rig.system("find /sys/fs/cgroup -type d -path '*codev/*'").splitlines()
+        if line
+    ]
     assert place.rig.wsl("codev", "root", "sh", "-c", "cat /proc/mounts")[1].count(" 9p ") == 0

@@ -15,20 +15,40 @@ def rig():
     with Rig(modules="") as machine:
         rig_client.import_distribution(machine.folder, "codev", IMAGE_TAR)
         machine.install_outsider()
-        status, text = machine.wsl("codev", "root", "sh", "-c", "cat >/probe && chmod 755 /probe", data=(GUEST / "probe").read_bytes())
+        status, text = machine.wsl("codev",
+                                   "root",
+                                   "sh",
+                                   "-c",
+                                   "cat >/probe && chmod 755 /probe",
+                                   data=(GUEST / "probe").read_bytes())
         assert status == 0, text
         yield machine
 
 
 def configuration(**more):
-    value = {"protocol": 1, "id": secrets.token_hex(4), "hostname": "codev-t", "unix_ns": 1790000000000000000,
-             "server": {"argv": ["sh", "-c", "echo it ran; sleep 100"], "stdio": "log", "cwd": "/home/codev"}, **more}
+    value = {
+        "protocol": 1,
+        "id": secrets.token_hex(4),
+        "hostname": "codev-t",
+        "unix_ns": 1790000000000000000,
+        "server": {
+            "argv": ["sh", "-c", "echo it ran; sleep 100"],
+            "stdio": "log",
+            "cwd": "/home/codev"
+        },
+        **more
+    }
     return json.dumps(value).encode() + b"\n"
 
 
 def start(rig, *before, user="root", **more):
     """codev-init --wsl as the app would start it: (exit status, events)."""
-    status, text = rig.wsl("codev", user, *before, "/usr/sbin/codev-init", "--wsl", data=configuration(**more))
+    status, text = rig.wsl("codev",
+                           user,
+                           *before,
+                           "/usr/sbin/codev-init",
+                           "--wsl",
+                           data=configuration(**more))
     return status, [json.loads(line) for line in text.splitlines() if line.startswith("{")], text
 
 
@@ -46,7 +66,9 @@ def assert_nothing_left(rig):
     processes = rig.processes()
     assert len({network for _, _, _, network in processes}) == 1
     assert not [name for _, _, name, _ in processes if name in ("codev-init", "codev-agent")]
-    assert rig.system("find /sys/fs/cgroup -type d -path '*codev/?*'; chroot /distributions/outsider nft list ruleset 2>/dev/null") == ""
+    assert rig.system(
+        "find /sys/fs/cgroup -type d -path '*codev/?*'; chroot /distributions/outsider nft list ruleset 2>/dev/null"
+    ) == ""
 
 
 def load(rig, module):
@@ -58,13 +80,15 @@ def load(rig, module):
 def test_no_nf_tables(rig):
     """First: this boot has not loaded it."""
     assert "nf_tables" not in rig.system("lsmod")
-    assert assert_refused(rig, start(rig), "nf_tables", "nfnetlink", "netfilter")["stage"] == "firewall"
+    assert assert_refused(rig, start(rig), "nf_tables", "nfnetlink",
+                          "netfilter")["stage"] == "firewall"
 
 
 def test_the_host_tells_the_reason(rig):
     with WslSandbox(rig, "echo it ran") as sandbox:
         status, output = sandbox.finish()
-        assert status == CANNOT_START and "it ran" not in output and "firewall: " in sandbox.complaint()
+        assert status == CANNOT_START and "it ran" not in output and "firewall: " in sandbox.complaint(
+        )
 
 
 def test_no_network_namespaces(rig):
@@ -84,35 +108,48 @@ def test_no_permission(rig):
 
 def test_no_netlink(rig):
     load(rig, "nf_tables")
-    assert assert_refused(rig, start(rig, "/probe", "deny", "netfilter"), "netlink", "nfnetlink", "netfilter")["stage"] == "firewall"
+    assert assert_refused(rig, start(rig, "/probe", "deny", "netfilter"), "netlink", "nfnetlink",
+                          "netfilter")["stage"] == "firewall"
 
 
-@pytest.mark.parametrize("fault, words", [
-    ("first-rule", "the rule that accepts output over lo"), ("last-rule", "the rule that accepts input from lo"), ("killed", "Not a socket")])
+@pytest.mark.parametrize("fault, words", [("first-rule", "the rule that accepts output over lo"),
+                                          ("last-rule", "the rule that accepts input from lo"),
+                                          ("killed", "Not a socket")])
 def test_a_fault_in_the_batch(rig, fault, words):
     """The kernel refuses one rule, or netlink is gone in the middle: the batch is one, and nothing of it is in force."""
     load(rig, "nf_tables")
     assert assert_refused(rig, start(rig, "/probe", "spoil", fault), words)["stage"] == "firewall"
 
 
-@pytest.mark.parametrize("stage", ["hostname", "account", "mounts", "network", "firewall", "cgroups", "relay", "self-test", "server"])
+@pytest.mark.parametrize("stage", [
+    "hostname", "account", "mounts", "network", "firewall", "cgroups", "relay", "self-test",
+    "server"
+])
 def test_every_stage_that_fails_ends_it(rig, stage):
     """But for the two that are over before the configuration that asks for it is there."""
     load(rig, "nf_tables")
-    assert assert_refused(rig, start(rig, test={"fail_stage": stage}), "on purpose")["stage"] == stage
+    assert assert_refused(rig, start(rig, test={"fail_stage": stage}),
+                          "on purpose")["stage"] == stage
 
 
 def test_without_reject_ct_and_socket_it_is_confined(rig):
     load(rig, "nf_tables")
     modules = rig.system("lsmod")
-    assert "nf_tables" in modules and not [name for name in ("nft_reject", "nft_ct", "nft_socket") if name in modules]
+    assert "nf_tables" in modules and not [
+        name for name in ("nft_reject", "nft_ct", "nft_socket") if name in modules
+    ]
     with Listener() as windows, WslSandbox(rig, None, [], look_in(rig, "a")) as sandbox:
         sandbox.started()
-        none_escapes(sandbox, [f"connect 10.0.2.2 {windows.port}", "connect 192.0.2.1 443", "connect fec0::2 443", "udp 192.0.2.1 53",
-                               f"connect 127.0.0.1 {windows.port}", "connect 10.255.255.254 53", "udp 10.255.255.254 53"])
+        none_escapes(sandbox, [
+            f"connect 10.0.2.2 {windows.port}", "connect 192.0.2.1 443", "connect fec0::2 443",
+            "udp 192.0.2.1 53", f"connect 127.0.0.1 {windows.port}", "connect 10.255.255.254 53",
+            "udp 10.255.255.254 53"
+        ])
         assert not windows.seen
         status, text = sandbox.in_network("nft list ruleset")
         wanted = [line.strip() for line in (TOP / "nft" / "policy.nft").read_text().splitlines()]
-        wanted = [line for line in wanted if line and not line.startswith("#") and "reject" not in line]
+        wanted = [
+            line for line in wanted if line and not line.startswith("#") and "reject" not in line
+        ]
         got = [line.strip().partition(" # ")[0] for line in text.splitlines()]
         assert [line for line in got if line and line != "flags owner"] == wanted, text

@@ -33,8 +33,11 @@ def inside():
         app, reference = owned(folder, "a b,c"), owned(folder, "reference")
         (reference / "file").write_text("only to read\n")
         look = Look(folder)
-        options = ["--wsl", *look.options, "--mount", f"{app}:/workspace/app", "--mount", f"{reference}:/workspace/reference:ro",
-                   "--env", "K=a 'quoted' value", "--server-port", 4096, *gateway.options]
+        options = [
+            "--wsl", *look.options, "--mount", f"{app}:/workspace/app", "--mount",
+            f"{reference}:/workspace/reference:ro", "--env", "K=a 'quoted' value", "--server-port",
+            4096, *gateway.options
+        ]
         with Sandbox(SERVER, options) as sandbox:
             sandbox.look, sandbox.app, sandbox.reference, sandbox.gateway = look, app, reference, gateway
             sandbox.ready = sandbox.wait_event("ready")
@@ -46,7 +49,8 @@ def test_who_and_where(inside):
     lines = text.splitlines()
     assert lines[0:3] == ["1000", "1000", "/home/codev"] and lines[3].startswith("codev-")
     assert lines[4] == "a 'quoted' value"
-    assert "No such file" in lines[-1] and "c" not in lines[5:-1]  # neither /mnt/c nor PID 1 is seen
+    assert "No such file" in lines[-1] and "c" not in lines[5:
+                                                            -1]  # neither /mnt/c nor PID 1 is seen
 
 
 def test_nothing_of_wsl_is_in_the_environment(inside):
@@ -60,16 +64,22 @@ def test_mounts(inside):
     status = (inside.app / "new").stat()
     assert (inside.app / "new").read_text() == "from inside\n" and status.st_mode & 0o777 == 0o640
     assert os.geteuid() != 0 or (status.st_uid, status.st_gid) == (1000, 1000)
-    said = inside.look.codev("cat /workspace/reference/file; echo x >/workspace/reference/file; touch /workspace/reference/n")
+    said = inside.look.codev(
+        "cat /workspace/reference/file; echo x >/workspace/reference/file; touch /workspace/reference/n"
+    )
     assert said.startswith("only to read\n") and said.count("Read-only file system") == 2
     assert os.listdir(inside.reference) == ["file"]
 
 
 def test_readonly_is_the_hosts_too(inside):
     """QEMU was told: what the guest thinks of it does not matter."""
-    commands = [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in [inside.pid_of("qemu-system")]]
+    commands = [
+        pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        for pid in [inside.pid_of("qemu-system")]
+    ]
     drives = [word for word in commands[0] if word.startswith(b"local,id=")]
-    assert len(drives) == 4 and sum(b"readonly=on" in word for word in drives) == 2  # programs and reference
+    assert len(drives) == 4 and sum(b"readonly=on" in word
+                                    for word in drives) == 2  # programs and reference
 
 
 def test_the_gateway_answers(inside):
@@ -108,7 +118,10 @@ def test_no_token_is_on_a_command_line_or_in_an_environment(inside):
 
 def test_an_image_that_is_no_disk_of_the_rig(inside):
     """An erofs image cannot be imported: who has a rig running is told what would have been to do."""
-    done = run("true", ["--wsl", "--wsl-rig", inside.run_folder(), "--wsl-distribution", "other", "--image", GUEST / "rootfs.erofs"],
+    done = run("true", [
+        "--wsl", "--wsl-rig",
+        inside.run_folder(), "--wsl-distribution", "other", "--image", GUEST / "rootfs.erofs"
+    ],
                programs=False)
     assert done.status == CANNOT_START and "--disk other=" in done.complaint()
 
@@ -136,9 +149,13 @@ def test_what_is_refused(options, reason):
 @pytest.mark.parametrize("options, reason", [
     (["--disk", f"codev={GUEST}/rootfs.tar"], "not an erofs image"),
     (["--disk", f"a name={GUEST}/rootfs.erofs"], "not NAME=FILE"),
-    (["--disk", f"codev={GUEST}/rootfs.erofs", "--disk", f"codev={GUEST}/rootfs.erofs"], "stands there twice"),
+    (["--disk", f"codev={GUEST}/rootfs.erofs", "--disk", f"codev={GUEST}/rootfs.erofs"
+      ], "stands there twice"),
 ])
 def test_disks_that_the_rig_refuses(options, reason, tmp_path):
     needs_rig()
-    done = subprocess.run([PROGRAM, "start", tmp_path / "rig", *options], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([PROGRAM, "start", tmp_path / "rig", *options],
+                          capture_output=True,
+                          text=True,
+                          timeout=60)
     assert done.returncode == 1 and reason in done.stderr

@@ -39,7 +39,10 @@ def file_entry(path, source, mode=0o755):
 
 def folder_entries(paths, known):
     """The folders that these files need and that are not there yet. /lib is a link to usr/lib."""
-    for path in sorted({str(parent) for path in paths for parent in pathlib.PurePath(path).parents if str(parent) != "."}):
+    for path in sorted({
+            str(parent)
+            for path in paths for parent in pathlib.PurePath(path).parents if str(parent) != "."
+    }):
         if f"./{path}" not in known:
             yield image.entry("folder", "/" + path, 0o755, 0, 0), b""
 

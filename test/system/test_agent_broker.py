@@ -10,8 +10,9 @@ import time
 
 import pytest
 
-from relay_harness import (PREFACE, TOKEN, accept, accept_broker, connect, dial_of, ended, eventually, in_thread,
-                       listen_tcp, listen_unix, read_all, read_exactly, running, silent, to_broker)
+from relay_harness import (PREFACE, TOKEN, accept, accept_broker, connect, dial_of, ended,
+                           eventually, in_thread, listen_tcp, listen_unix, read_all, read_exactly,
+                           running, silent, to_broker)
 
 REQUEST = b"GET /gateway/v1/models HTTP/1.1\r\nHost: x\r\n\r\n"
 LIMIT = 512
@@ -38,7 +39,12 @@ def test_preface_comes_first_and_bytes_pass_untouched(tmp_path):
 
 def test_ipv6_listener(tmp_path):
     broker, front = listen_unix(tmp_path / "broker"), listen_tcp(host="::1")
-    with broker, running([{"role": "broker", "fd": front, "dial": [dial_of(broker)], "secret": TOKEN}]):
+    with broker, running([{
+            "role": "broker",
+            "fd": front,
+            "dial": [dial_of(broker)],
+            "secret": TOKEN
+    }]):
         client = connect(front)
         peer = accept_broker(broker)
         client.sendall(b"six")
@@ -136,7 +142,8 @@ def test_client_that_leaves_behind_a_broker_that_reads_nothing(tmp_path, leave):
         before = agent.descriptors()
         client, peer = connect(front), accept_broker(broker)
         if leave == "close":
-            client.sendall(bytes(300_000))  # more than ring and Unix socket take, less than TCP's window beyond
+            client.sendall(bytes(
+                300_000))  # more than ring and Unix socket take, less than TCP's window beyond
         else:
             client.setblocking(False)
             with pytest.raises(BlockingIOError):
@@ -198,7 +205,12 @@ def test_broker_that_goes_without_a_byte_is_a_502(tmp_path):
 
 def test_absent_broker_is_a_502_and_a_late_one_works(tmp_path):
     front = listen_tcp()
-    with running([{"role": "broker", "fd": front, "dial": [f"unix:{tmp_path}/late"], "secret": TOKEN}]) as agent:
+    with running([{
+            "role": "broker",
+            "fd": front,
+            "dial": [f"unix:{tmp_path}/late"],
+            "secret": TOKEN
+    }]) as agent:
         before = agent.descriptors()
         client = connect(front)
         client.sendall(REQUEST)
@@ -233,10 +245,16 @@ def test_broker_that_appears_while_a_client_waits(tmp_path):
 
 def test_502_reaches_a_client_that_is_still_sending(tmp_path):
     front = listen_tcp()
-    with running([{"role": "broker", "fd": front, "dial": [f"unix:{tmp_path}/none"], "secret": TOKEN}]):
+    with running([{
+            "role": "broker",
+            "fd": front,
+            "dial": [f"unix:{tmp_path}/none"],
+            "secret": TOKEN
+    }]):
         client = connect(front)
         client.sendall(REQUEST)
-        with in_thread(client.sendall, bytes(20 << 20)):  # the agent takes it, or this would block or break
+        with in_thread(client.sendall,
+                       bytes(20 << 20)):  # the agent takes it, or this would block or break
             status, _, _ = split_answer(read_exactly_answer(client))
         assert status == "HTTP/1.1 502 Bad Gateway"
 
@@ -253,7 +271,12 @@ def read_exactly_answer(client):
 
 def test_client_that_leaves_while_dialling_frees_its_slot(tmp_path):
     front = listen_tcp()
-    with running([{"role": "broker", "fd": front, "dial": [f"unix:{tmp_path}/none"], "secret": TOKEN}]) as agent:
+    with running([{
+            "role": "broker",
+            "fd": front,
+            "dial": [f"unix:{tmp_path}/none"],
+            "secret": TOKEN
+    }]) as agent:
         before = agent.descriptors()
 
         def frees_them():
@@ -267,7 +290,8 @@ def test_client_that_leaves_while_dialling_frees_its_slot(tmp_path):
             eventually(lambda: agent.descriptors() == before)
             return time.monotonic() < began + 1.5
 
-        assert any(frees_them() for _ in range(10))  # once is enough: a test may be held up for longer than that
+        assert any(frees_them()
+                   for _ in range(10))  # once is enough: a test may be held up for longer than that
 
 
 def test_addresses_are_tried_in_order_and_the_one_that_worked_is_kept(tmp_path):
@@ -371,7 +395,8 @@ def test_limit_of_connections_and_the_refusal_beyond(tmp_path):
     with to_broker(tmp_path) as (agent, front, broker):
         before = agent.descriptors()
         pairs = [(connect(front), accept_broker(broker)) for _ in range(LIMIT)]
-        refused = [connect(front) for _ in range(100)]  # more than there are slots for saying so at once
+        refused = [connect(front)
+                   for _ in range(100)]  # more than there are slots for saying so at once
         for client in refused:
             client.sendall(REQUEST)
         for client in refused:

@@ -11,8 +11,9 @@ import time
 
 import relay_harness
 import pytest
-from relay_harness import (AGENT, PATIENCE, SANITIZED, SECRET, WAY_IN, accept, connect, dial_of, enter, eventually, in_thread,
-                       listen_tcp, listen_unix, read_all, read_exactly, running)
+from relay_harness import (AGENT, PATIENCE, SANITIZED, SECRET, WAY_IN, accept, connect, dial_of,
+                           enter, eventually, in_thread, listen_tcp, listen_unix, read_all,
+                           read_exactly, running)
 from broker_harness import Upstream, serve_with
 from tls_harness import AgentClient, SecureBroker, echo_length, rules_of
 
@@ -32,7 +33,8 @@ def serve(peer, head):
             peer.send(BLOCK[:left])
             left -= min(left, len(BLOCK))
     elif target == b"/sum":
-        digest, left = hashlib.sha256(), int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+        digest, left = hashlib.sha256(), int(
+            head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
         while left:
             data = peer.pending or peer.connection.recv(1 << 18)
             peer.pending = b""
@@ -55,12 +57,32 @@ class Pair:
         out, inner_door = listen_unix(folder / "out"), listen_unix(folder / "in")
         for listener in (self.server, self.front, self.door, out, inner_door):
             stack.enter_context(listener)
-        self.inside = stack.enter_context(running([
-            {"role": "relay", "fd": self.front, "dial": [dial_of(out)]},
-            {"role": "server", "fd": inner_door, "dial": [dial_of(self.server)], "secret": SECRET, "half_close": 1}]))
-        self.outside = stack.enter_context(running([
-            {"role": "broker", "fd": out, "dial": broker.endpoints, "secret": broker.token, "pin": broker.pin},
-            {"role": "agent", "fd": self.door, "dial": [dial_of(inner_door)], "secret": SECRET, "half_close": 1}]))
+        self.inside = stack.enter_context(
+            running([{
+                "role": "relay",
+                "fd": self.front,
+                "dial": [dial_of(out)]
+            }, {
+                "role": "server",
+                "fd": inner_door,
+                "dial": [dial_of(self.server)],
+                "secret": SECRET,
+                "half_close": 1
+            }]))
+        self.outside = stack.enter_context(
+            running([{
+                "role": "broker",
+                "fd": out,
+                "dial": broker.endpoints,
+                "secret": broker.token,
+                "pin": broker.pin
+            }, {
+                "role": "agent",
+                "fd": self.door,
+                "dial": [dial_of(inner_door)],
+                "secret": SECRET,
+                "half_close": 1
+            }]))
 
     def client(self):
         return AgentClient(self.front)
@@ -82,7 +104,7 @@ def pair_of_test(tmp_path, broker):
         yield Pair(stack, tmp_path, broker)
 
 
-# --- the way out -------------------------------------------------------------------------------------------------------
+# --- the way out ----------------------------------------------------------------------------------
 
 def download(client, length):
     digest = hashlib.sha256()
@@ -165,11 +187,13 @@ def test_who_reads_slowly_still_sees_a_clean_end(pair, broker):
     end waits meanwhile in the Unix socket, behind bytes for which the inside agent has no room."""
     before, done = pair.descriptors()[1], len(broker.log_lines(name="up", end="complete"))
     lengths = range(100_000, 1_000_000, 50_000)
-    pair.front.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)  # inherited by what the agent accepts
+    pair.front.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF,
+                          65536)  # inherited by what the agent accepts
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(pair.client()) for _ in lengths]
         for client, length in zip(clients, lengths):
-            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 200_000)  # more than a segment of loopback
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF,
+                                     200_000)  # more than a segment of loopback
             client.send(f"GET /up/random/{length} HTTP/1.0\r\nHost: x\r\n\r\n")
         broker.log_lines(done + 1, name="up", end="complete")
         time.sleep(3)
@@ -197,7 +221,8 @@ def test_a_hundred_aborted_transfers_leave_nothing_behind(pair):
         client.send(b"GET /up/random/100000000 HTTP/1.1\r\nHost: x\r\n\r\n")
         if index % 2:
             client.socket.recv(1 + index * 1000)
-        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", index % 3 == 0, 0))
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                 struct.pack("ii", index % 3 == 0, 0))
         client.close()
     eventually(lambda: pair.descriptors() <= before)
 
@@ -221,7 +246,7 @@ def test_without_the_broker_there_is_an_answer(tmp_path):
         assert "refused" in answer.json["error"]["message"]
 
 
-# --- the way in --------------------------------------------------------------------------------------------------------
+# --- the way in -----------------------------------------------------------------------------------
 
 def test_the_way_in_keeps_half_closes(pair):
     """A reply of 1 MiB that starts a second after the client's last byte."""
@@ -247,7 +272,8 @@ def test_the_way_in_passes_a_break_on(pair):
 
 
 def test_the_way_in_demands_the_secret_outside(pair):
-    for said in (b"", WAY_IN.swapcase(), WAY_IN[:20] + b"0" * 57 + b"\n", b"GET / HTTP/1.1\r\n\r\n"):
+    for said in (b"", WAY_IN.swapcase(), WAY_IN[:20] + b"0" * 57 + b"\n",
+                 b"GET / HTTP/1.1\r\n\r\n"):
         with connect(pair.door) as client, contextlib.suppress(OSError):
             client.sendall(said)
             client.shutdown(socket.SHUT_WR)
@@ -264,12 +290,13 @@ def test_the_way_in_says_ok_only_for_the_server(pair):
         assert read_all(client) == b""
 
 
-# --- an inside agent that is not ours any more ------------------------------------------------------------------------
+# --- an inside agent that is not ours any more ----------------------------------------------------
 
 def reconnect(front, listeners):
     """What the agent reports after trying all its descriptors on these: lines, and how many were reached."""
     with connect(front) as client:
-        client.sendall(" ".join(["RECONNECT", *(dial_of(listener) for listener in listeners)]).encode() + b"\n")
+        client.sendall(" ".join(["RECONNECT", *(dial_of(listener)
+                                                for listener in listeners)]).encode() + b"\n")
         lines = read_all(client).decode().splitlines()
     reached, tried = (int(word) for word in lines[-1].split()[1::2])
     return lines, reached, tried
@@ -283,18 +310,29 @@ def test_the_probe_for_reconnecting_reaches_what_can_be_reached(tmp_path, monkey
     front, victim = listen_tcp(), listen_tcp()
     out, inner_door = listen_unix(tmp_path / "out"), listen_unix(tmp_path / "in")
     with front, victim, out, inner_door:
-        agent = relay_harness.Agent([{"role": "relay", "fd": front, "dial": [dial_of(out)]},
-                                 {"role": "server", "fd": inner_door, "dial": ["tcp:127.0.0.1:1"], "secret": SECRET}])
+        agent = relay_harness.Agent([{
+            "role": "relay",
+            "fd": front,
+            "dial": [dial_of(out)]
+        }, {
+            "role": "server",
+            "fd": inner_door,
+            "dial": ["tcp:127.0.0.1:1"],
+            "secret": SECRET
+        }])
         with connect(front) as held:
             held.sendall(b"GET /")
             other_agent = accept(out)
             assert read_exactly(other_agent, 5) == b"GET /"
             lines, reached, tried = reconnect(front, [victim])
         other_agent.close()
-        over_tcp = [line for line in lines if "socket 2.1" in line]  # the listener, and the client that is held
-        over_unix = [line for line in lines if "socket 1.1" in line]  # the listener, and what was dialled
+        over_tcp = [line for line in lines
+                    if "socket 2.1" in line]  # the listener, and the client that is held
+        over_unix = [line for line in lines
+                     if "socket 1.1" in line]  # the listener, and what was dialled
         assert (len(over_tcp), len(over_unix)) == (2, 2), lines
-        assert all("REACHED" in line for line in over_tcp) and "REACHED" not in "".join(over_unix), lines
+        assert all("REACHED" in line
+                   for line in over_tcp) and "REACHED" not in "".join(over_unix), lines
         assert reached >= 2 and tried >= 8
         accept(victim).close()
         eventually(lambda: agent.process.poll() is not None, PATIENCE)

@@ -23,7 +23,11 @@ PROBE = str(BUILD / "guest" / platform.machine() / "probe")
 
 
 def probe(*words, **more):
-    return subprocess.run([PROBE, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, **more)
+    return subprocess.run([PROBE, *map(str, words)],
+                          stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE,
+                          timeout=60,
+                          **more)
 
 
 def answer_once(listener, answer, request=None):
@@ -48,11 +52,17 @@ def answer_once(listener, answer, request=None):
 @pytest.mark.parametrize("answer,body", [
     ([b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"], b"hello"),
     ([b"HTTP/1.1 200 OK\r\n\r\nto the ", b"end"], b"to the end"),
-    ([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", b"A;x=y\r\n0123456789\r", b"\n0\r\nT: v\r\n\r\n"],
-     b"abc0123456789"),
+    ([
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        b"A;x=y\r\n0123456789\r", b"\n0\r\nT: v\r\n\r\n"
+    ], b"abc0123456789"),
     ([b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"], b""),
-    ([bytes([byte]) for byte in b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"], b"x"),
-], ids=["length", "to-end", "chunked", "interim", "byte-by-byte"])
+    ([
+        bytes([byte])
+        for byte in b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
+    ], b"x"),
+],
+                         ids=["length", "to-end", "chunked", "interim", "byte-by-byte"])
 def test_http_shows_head_and_body(answer, body):
     with listen_tcp() as server, in_thread(answer_once, server, answer):
         done = probe("http", "GET", "/x", "--port", server.getsockname()[1])
@@ -75,8 +85,11 @@ def test_http_tells_a_broken_answer(answer):
 
 def test_http_shows_pieces_as_they_arrive():
     with listen_tcp() as server:
-        client = subprocess.Popen([PROBE, "http", "GET", "/", "--port", str(server.getsockname()[1])],
-                                  stdout=subprocess.PIPE, bufsize=0)
+        client = subprocess.Popen(
+            [PROBE, "http", "GET", "/", "--port",
+             str(server.getsockname()[1])],
+            stdout=subprocess.PIPE,
+            bufsize=0)
         peer = accept(server)
         peer.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         for number in range(5):
@@ -96,8 +109,9 @@ def test_http_sends_a_body_and_fields(tmp_path):
     request = []
     answer = [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]
     with listen_tcp() as server, in_thread(answer_once, server, answer, request):
-        done = probe("http", "POST", "/gateway/v1", "--body-file", tmp_path / "body", "--header", "X-A: b",
-                     "--port", server.getsockname()[1])
+        done = probe("http", "POST", "/gateway/v1", "--body-file", tmp_path / "body", "--header",
+                     "X-A: b", "--port",
+                     server.getsockname()[1])
     assert done.returncode == 0
     assert request[0].startswith(b"POST /gateway/v1 HTTP/1.1\r\n") and b"\r\nX-A: b" in request[0]
     assert request[1] == b"x" * 70_000
@@ -115,10 +129,18 @@ def test_http_through_an_agent(tmp_path):
         peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + bytes(1_000_000))
         peer.close()
 
-    with broker, running([{"role": "broker", "fd": front, "dial": [dial_of(broker)], "secret": TOKEN}]):
+    with broker, running([{
+            "role": "broker",
+            "fd": front,
+            "dial": [dial_of(broker)],
+            "secret": TOKEN
+    }]):
         with in_thread(serve):
             done = probe("http", "GET", "/", "--sha256", "--port", front.getsockname()[1])
-    assert done.stdout.split() == [b"200", b"1000000", hashlib.sha256(bytes(1_000_000)).hexdigest().encode()]
+    assert done.stdout.split() == [
+        b"200", b"1000000",
+        hashlib.sha256(bytes(1_000_000)).hexdigest().encode()
+    ]
 
 
 @pytest.fixture
@@ -152,7 +174,8 @@ def talk(port, data=b""):
 def test_servers(serve):
     data = os.urandom(300_000)
     assert talk(serve("echo"), data) == data
-    assert talk(serve("hash"), data).split() == [b"300000", hashlib.sha256(data).hexdigest().encode()]
+    assert talk(serve("hash"),
+                data).split() == [b"300000", hashlib.sha256(data).hexdigest().encode()]
     whole = talk(serve("source", 200_001))
     assert len(whole) == 200_001 and whole[65536:65544] == (1).to_bytes(8, "little")
     assert talk(serve("flood", 200_001)) == whole
@@ -182,14 +205,16 @@ def test_verdicts():
         assert probe("udp", "127.0.0.1", port).returncode == 0
     refused = probe("connect", "127.0.0.1", port)
     assert refused.returncode == 0
-    assert re.fullmatch(rb"connect 127\.0\.0\.1 \d+: refused \(ECONNREFUSED\) in \d+\.\d ms\n", refused.stdout)
+    assert re.fullmatch(rb"connect 127\.0\.0\.1 \d+: refused \(ECONNREFUSED\) in \d+\.\d ms\n",
+                        refused.stdout)
     assert probe("jit").returncode == 0
     assert probe("open", "/proc/self/status").returncode == 1
     assert probe("open", "/nowhere").stdout == b"open /nowhere: refused (ENOENT)\n"
     assert probe("procmem", os.getpid()).returncode == (1 if os.geteuid() == 0 else 0)
 
 
-@pytest.mark.parametrize("words", [[], ["nonsense"], ["connect", "127.0.0.1"], ["packet", "x"], ["connect", "a", "1"]])
+@pytest.mark.parametrize(
+    "words", [[], ["nonsense"], ["connect", "127.0.0.1"], ["packet", "x"], ["connect", "a", "1"]])
 def test_usage(words):
     assert probe(*words).returncode == 2
 

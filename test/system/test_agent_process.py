@@ -11,8 +11,8 @@ import sys
 import pytest
 
 import procfs
-from relay_harness import (AGENT, PATIENCE, SANITIZED, SECRET, TOKEN, Agent, connect, dial_of, eventually, listen_tcp,
-                       listen_unix, make_record, read_exactly, running)
+from relay_harness import (AGENT, PATIENCE, SANITIZED, SECRET, TOKEN, Agent, connect, dial_of,
+                           eventually, listen_tcp, listen_unix, make_record, read_exactly, running)
 
 EX_CONFIG = 78
 NXDOMAIN, FORMERR, NOTIMP = 3, 1, 4
@@ -49,7 +49,8 @@ def ask(datagrams, message):
 
 
 def test_every_name_is_unknown(dns):
-    for message in (query(), DIG, query(name=b"\0"), query(name=b"\x3f" + b"x" * 63 + b"\0", tail=b"\0\x1c\0\1")):
+    for message in (query(), DIG, query(name=b"\0"),
+                    query(name=b"\x3f" + b"x" * 63 + b"\0", tail=b"\0\x1c\0\1")):
         identity, rcode, question = answer_fields(ask(dns[1], message))
         assert identity == 0x1c2f and rcode == NXDOMAIN
         assert message[12:].startswith(question) and question
@@ -63,8 +64,9 @@ def test_longest_name_and_one_more(dns):
 
 
 def test_malformed_questions_get_their_header_back(dns):
-    for message in (query()[:20], query()[:12], query(name=b"\xc0\x0c"), query(questions=0), query(questions=2),
-                    query(name=b"\x40" + b"x" * 64 + b"\0"), query(tail=b"\0\1\0")):
+    for message in (query()[:20], query()[:12], query(name=b"\xc0\x0c"), query(questions=0),
+                    query(questions=2), query(name=b"\x40" + b"x" * 64 + b"\0"),
+                    query(tail=b"\0\1\0")):
         assert answer_fields(ask(dns[1], message)) == (0x1c2f, FORMERR, b"")
     assert answer_fields(ask(dns[1], query(flags=0x2800)))[1] == NOTIMP
 
@@ -73,7 +75,8 @@ def test_responses_and_garbage_get_no_answer(dns):
     """UDP keeps order on loopback: what comes back first belongs to the last message."""
     with socket.socket(type=socket.SOCK_DGRAM) as client:
         client.settimeout(PATIENCE)
-        for message in (b"", b"x", query()[:11], query(identity=1, flags=0x8180), bytes([255]) * 60000):
+        for message in (b"", b"x", query()[:11], query(identity=1,
+                                                       flags=0x8180), bytes([255]) * 60000):
             client.sendto(message, dns[1].getsockname())
         client.sendto(query(identity=7), dns[1].getsockname())
         assert answer_fields(client.recv(2000))[0] == 7
@@ -94,7 +97,8 @@ def test_tcp_in_pieces_and_pipelined(dns):
             assert answer_fields(read_exactly(client, length)) == (0x1c2f, NXDOMAIN, QUESTION)
 
 
-@pytest.mark.parametrize("message", [b"\xff\xff" + bytes(3000), b"\0\0", b"\0\3abc"], ids=["huge", "empty", "short"])
+@pytest.mark.parametrize("message", [b"\xff\xff" + bytes(3000), b"\0\0", b"\0\3abc"],
+                         ids=["huge", "empty", "short"])
 def test_tcp_message_that_is_no_question_closes(dns, message):
     with connect(dns[2]) as client:
         with contextlib.suppress(ConnectionResetError, BrokenPipeError):
@@ -122,19 +126,72 @@ def start_with(record):
 
 
 @pytest.mark.parametrize("forward,reason", [
-    ({"role": "broker", "dial": ["tcp:127.0.0.1:1"], "secret": TOKEN}, "without a pinned key"),
-    ({"role": "broker", "dial": ["vsock:2:1", "tcp:[::1]:1"], "secret": TOKEN}, "without a pinned key"),
-    ({"role": "broker", "dial": ["tcp:127.0.0.1:1"], "secret": TOKEN, "pin": "AB" * 32}, "hex"),
-    ({"role": "broker", "dial": ["tcp:gateway:1"], "secret": TOKEN, "pin": "ab" * 32}, "no table of routes"),
-    ({"role": "broker", "dial": ["vsock:2:1"], "secret": TOKEN, "pin": "ab" * 32}, "nothing would check it"),
-    ({"role": "agent", "dial": ["tcp:127.0.0.1:1"], "secret": SECRET}, "behind a Unix socket"),
-    ({"role": "server", "dial": ["tcp:127.0.0.1:1"]}, "without a secret"),
-    ({"role": "server", "dial": ["tcp:127.0.0.1:1"], "secret": "short"}, "hex"),
-    ({"role": "agent", "dial": ["unix:/x"]}, "without a secret"),
-    ({"role": "relay", "dial": ["unix:/x"], "secret": SECRET}, "none is said"),
-    ({"role": "broker", "dial": [], "secret": TOKEN}, "0 addresses"),
-    ({"role": "nonsense", "dial": ["unix:/x"]}, "unknown role"),
-    ({"role": "broker", "dial": ["unix:/x"], "secret": TOKEN, "fd": -1}, "no listener"),
+    ({
+        "role": "broker",
+        "dial": ["tcp:127.0.0.1:1"],
+        "secret": TOKEN
+    }, "without a pinned key"),
+    ({
+        "role": "broker",
+        "dial": ["vsock:2:1", "tcp:[::1]:1"],
+        "secret": TOKEN
+    }, "without a pinned key"),
+    ({
+        "role": "broker",
+        "dial": ["tcp:127.0.0.1:1"],
+        "secret": TOKEN,
+        "pin": "AB" * 32
+    }, "hex"),
+    ({
+        "role": "broker",
+        "dial": ["tcp:gateway:1"],
+        "secret": TOKEN,
+        "pin": "ab" * 32
+    }, "no table of routes"),
+    ({
+        "role": "broker",
+        "dial": ["vsock:2:1"],
+        "secret": TOKEN,
+        "pin": "ab" * 32
+    }, "nothing would check it"),
+    ({
+        "role": "agent",
+        "dial": ["tcp:127.0.0.1:1"],
+        "secret": SECRET
+    }, "behind a Unix socket"),
+    ({
+        "role": "server",
+        "dial": ["tcp:127.0.0.1:1"]
+    }, "without a secret"),
+    ({
+        "role": "server",
+        "dial": ["tcp:127.0.0.1:1"],
+        "secret": "short"
+    }, "hex"),
+    ({
+        "role": "agent",
+        "dial": ["unix:/x"]
+    }, "without a secret"),
+    ({
+        "role": "relay",
+        "dial": ["unix:/x"],
+        "secret": SECRET
+    }, "none is said"),
+    ({
+        "role": "broker",
+        "dial": [],
+        "secret": TOKEN
+    }, "0 addresses"),
+    ({
+        "role": "nonsense",
+        "dial": ["unix:/x"]
+    }, "unknown role"),
+    ({
+        "role": "broker",
+        "dial": ["unix:/x"],
+        "secret": TOKEN,
+        "fd": -1
+    }, "no listener"),
 ])
 def test_what_cannot_be_served_is_refused_at_the_start(forward, reason):
     status, error = start_with(make_record([{"fd": 3, **forward}]))
@@ -166,7 +223,12 @@ def test_end_of_descriptor_0_ends_connections_too(tmp_path):
 def test_record_for_another_table_ends_the_agent(tmp_path):
     front = listen_tcp()
     with front:
-        agent = Agent([{"role": "broker", "fd": front, "dial": [f"unix:{tmp_path}/x"], "secret": TOKEN}])
+        agent = Agent([{
+            "role": "broker",
+            "fd": front,
+            "dial": [f"unix:{tmp_path}/x"],
+            "secret": TOKEN
+        }])
         agent.send(role="relay", secret="")
         assert agent.process.wait(PATIENCE) != 0
         agent.stop()
@@ -174,7 +236,12 @@ def test_record_for_another_table_ends_the_agent(tmp_path):
 
 
 def test_token_is_in_no_argument_and_no_environment(tmp_path):
-    with running([{"role": "broker", "fd": listen_tcp(), "dial": [f"unix:{tmp_path}/x"], "secret": TOKEN}]) as agent:
+    with running([{
+            "role": "broker",
+            "fd": listen_tcp(),
+            "dial": [f"unix:{tmp_path}/x"],
+            "secret": TOKEN
+    }]) as agent:
         agent.descriptors()
         for name in ("cmdline", "environ"):
             with open(f"/proc/{agent.pid}/{name}", "rb") as file:
@@ -196,14 +263,22 @@ def test_its_own_account_cannot_look_into_it():
     """Not dumpable: ptrace, memory and descriptors are closed to processes of the same uid."""
     nobody = 65534
     record = make_record([])
-    agent = subprocess.Popen([AGENT], stdin=subprocess.PIPE, user=nobody, group=nobody, extra_groups=[])
+    agent = subprocess.Popen([AGENT],
+                             stdin=subprocess.PIPE,
+                             user=nobody,
+                             group=nobody,
+                             extra_groups=[])
     try:
         agent.stdin.write(record)
         agent.stdin.flush()
         eventually(lambda: os.stat(f"/proc/{agent.pid}/mem").st_uid == 0)
         for name in ("mem", "environ", "maps", "fd/0"):
-            look = subprocess.run(["cat", f"/proc/{agent.pid}/{name}"], user=nobody, group=nobody, extra_groups=[],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            look = subprocess.run(["cat", f"/proc/{agent.pid}/{name}"],
+                                  user=nobody,
+                                  group=nobody,
+                                  extra_groups=[],
+                                  stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
             assert look.returncode != 0 and b"Permission denied" in look.stderr, name
     finally:
         agent.stdin.close()
@@ -236,5 +311,10 @@ def test_size_and_linkage():
 
 @pytest.mark.skipif(SANITIZED, reason="sanitizers keep shadow memory")
 def test_memory_at_rest():
-    with running([{"role": "broker", "fd": listen_tcp(), "dial": ["unix:/nowhere"], "secret": TOKEN}]) as agent:
+    with running([{
+            "role": "broker",
+            "fd": listen_tcp(),
+            "dial": ["unix:/nowhere"],
+            "secret": TOKEN
+    }]) as agent:
         assert agent.resident_kib() <= 1024

@@ -8,8 +8,9 @@ import time
 
 import pytest
 
-from relay_harness import (SECRET, WAY_IN, accept, connect, dial_of, ended, enter, eventually, in_thread, listen_tcp,
-                       listen_unix, read_all, read_exactly, running, silent, to_server)
+from relay_harness import (SECRET, WAY_IN, accept, connect, dial_of, ended, enter, eventually,
+                           in_thread, listen_tcp, listen_unix, read_all, read_exactly, running,
+                           silent, to_server)
 
 DEMANDING = 64
 
@@ -102,7 +103,12 @@ def test_the_server_is_dialled_on_ipv6_when_it_is_not_on_ipv4(front):
 def test_absent_server_closes_without_ok_and_a_later_one_works(front):
     with listen_tcp() as server:
         address = server.getsockname()
-    with running([{"role": "server", "fd": front, "dial": [f"tcp:127.0.0.1:{address[1]}"], "secret": SECRET}]):
+    with running([{
+            "role": "server",
+            "fd": front,
+            "dial": [f"tcp:127.0.0.1:{address[1]}"],
+            "secret": SECRET
+    }]):
         client = connect(front)
         client.sendall(WAY_IN)
         assert nothing_comes(client)
@@ -213,8 +219,20 @@ def test_a_break_on_one_side_is_a_break_on_the_other():
 def test_two_agents_in_a_row(tmp_path):
     """As under WSL: both demand the secret, and the OK is the inner one's, so it means the server."""
     inner_front, server, outer_front = listen_unix(tmp_path / "in"), listen_tcp(), listen_tcp()
-    inner = {"role": "server", "fd": inner_front, "dial": [dial_of(server)], "secret": SECRET, "half_close": 1}
-    outer = {"role": "agent", "fd": outer_front, "dial": [dial_of(inner_front)], "secret": SECRET, "half_close": 1}
+    inner = {
+        "role": "server",
+        "fd": inner_front,
+        "dial": [dial_of(server)],
+        "secret": SECRET,
+        "half_close": 1
+    }
+    outer = {
+        "role": "agent",
+        "fd": outer_front,
+        "dial": [dial_of(inner_front)],
+        "secret": SECRET,
+        "half_close": 1
+    }
     with server, running([inner]) as inside, running([outer]) as outside:
         before = inside.descriptors(), outside.descriptors()
         client, peer = enter(outer_front, server)
@@ -231,8 +249,18 @@ def test_two_agents_in_a_row(tmp_path):
 def test_forwards_do_not_disturb_each_other(tmp_path):
     with listen_unix(tmp_path / "broker") as broker, listen_tcp() as server:
         out, way_in = listen_tcp(), listen_tcp()
-        table = [{"role": "broker", "fd": out, "dial": [dial_of(broker)], "secret": "ab" * 32},
-                 {"role": "server", "fd": way_in, "dial": [dial_of(server)], "secret": SECRET, "half_close": 1}]
+        table = [{
+            "role": "broker",
+            "fd": out,
+            "dial": [dial_of(broker)],
+            "secret": "ab" * 32
+        }, {
+            "role": "server",
+            "fd": way_in,
+            "dial": [dial_of(server)],
+            "secret": SECRET,
+            "half_close": 1
+        }]
         with running(table):
             client, peer = enter(way_in, server)
             other = connect(out)

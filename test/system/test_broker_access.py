@@ -33,7 +33,7 @@ def answer_to(broker, data, preface=b""):
         return client.response()
 
 
-# --- the token -------------------------------------------------------------------------------------------------------
+# --- the token ------------------------------------------------------------------------------------
 
 def test_ready_line(broker, upstream):
     assert broker.ready["event"] == "ready"
@@ -61,8 +61,10 @@ def test_missing_preface_is_401(broker):
     assert response.fields["connection"] == "close"
 
 
-@pytest.mark.parametrize("change", [lambda t: "0" * 64, lambda t: t[:-1] + ("0" if t[-1] != "0" else "1"),
-                                    lambda t: ("0" if t[0] != "0" else "1") + t[1:]])
+@pytest.mark.parametrize("change", [
+    lambda t: "0" * 64, lambda t: t[:-1] + ("0" if t[-1] != "0" else "1"), lambda t:
+    ("0" if t[0] != "0" else "1") + t[1:]
+])
 def test_wrong_token_is_401(broker, upstream, change):
     before = upstream.accepted
     response = answer_to(broker, f"CODEV/1 {change(broker.token)}\r\n".encode() + GET)
@@ -70,8 +72,10 @@ def test_wrong_token_is_401(broker, upstream, change):
     assert upstream.accepted == before
 
 
-@pytest.mark.parametrize("preface", ["CODEV/2 {}\r\n", "CODEV/1  {}\r\n", "CODEV/1 {}\n", "CODEV/1 {} \r\n",
-                                     "CODEV/1 {}0\r\n", "CODEV {}\r\n"])
+@pytest.mark.parametrize("preface", [
+    "CODEV/2 {}\r\n", "CODEV/1  {}\r\n", "CODEV/1 {}\n", "CODEV/1 {} \r\n", "CODEV/1 {}0\r\n",
+    "CODEV {}\r\n"
+])
 def test_malformed_preface_is_403(broker, preface):
     response = answer_to(broker, preface.format(broker.token).encode() + GET)
     assert (response.status, response.error) == (403, "codev_malformed_preface")
@@ -130,7 +134,7 @@ def test_two_brokers_have_two_tokens(tmp_path, broker):
             assert client.response().status == 401
 
 
-# --- the socket ------------------------------------------------------------------------------------------------------
+# --- the socket -----------------------------------------------------------------------------------
 
 def test_socket_is_private(broker):
     assert stat.S_IMODE(os.stat(broker.socket).st_mode) == 0o600
@@ -139,7 +143,9 @@ def test_socket_is_private(broker):
 def start_arguments(folder, listen):
     token = folder / "token"
     token.write_text(SECRET)
-    return ["--listen", listen, "--gateway-url", "https://127.0.0.1:1", "--gateway-token-file", token]
+    return [
+        "--listen", listen, "--gateway-url", "https://127.0.0.1:1", "--gateway-token-file", token
+    ]
 
 
 def test_open_folder_is_refused(tmp_path):
@@ -169,7 +175,10 @@ def test_stale_socket_is_replaced_and_a_live_one_is_not(tmp_path):
     stale.bind(f"{folder}/s")
     stale.close()
     arguments = [BROKER, *map(str, start_arguments(tmp_path, f"unix:{folder}/s"))]
-    first = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    first = subprocess.Popen(arguments,
+                             stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
     try:
         assert json.loads(first.stdout.readline())["event"] == "ready"
         second = run_broker(*arguments[1:])
@@ -183,20 +192,25 @@ def test_stale_socket_is_replaced_and_a_live_one_is_not(tmp_path):
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs two users")
 def test_another_user_is_closed_at_once(tmp_path, broker):
     """Even one who gets past the folder's mode, as a process with the folder open would."""
-    program = ("import os,socket,sys\n"
-               "s=socket.socket(socket.AF_UNIX)\n"
-               "folder=os.open(sys.argv[1],os.O_PATH)\n"
-               "os.fchdir(folder)\n"
-               "os.chmod('b.sock',0o666)\n"
-               "os.setgid(65534);os.setuid(65534)\n"
-               "s.connect('b.sock')\n"
-               "s.sendall(sys.argv[2].encode()+b'\\r\\nGET /gateway/x HTTP/1.1\\r\\nHost: h\\r\\n\\r\\n')\n"
-               "try: print(len(s.recv(100)))\n"
-               "except ConnectionError: print(0)\n")
+    program = (
+        "import os,socket,sys\n"
+        "s=socket.socket(socket.AF_UNIX)\n"
+        "folder=os.open(sys.argv[1],os.O_PATH)\n"
+        "os.fchdir(folder)\n"
+        "os.chmod('b.sock',0o666)\n"
+        "os.setgid(65534);os.setuid(65534)\n"
+        "s.connect('b.sock')\n"
+        "s.sendall(sys.argv[2].encode()+b'\\r\\nGET /gateway/x HTTP/1.1\\r\\nHost: h\\r\\n\\r\\n')\n"
+        "try: print(len(s.recv(100)))\n"
+        "except ConnectionError: print(0)\n")
     broker.folder.chmod(0o711)
     try:
-        result = subprocess.run(["/usr/bin/python3", "-c", program, str(broker.folder), f"CODEV/1 {broker.token}"],
-                                capture_output=True, text=True, timeout=PATIENCE)
+        result = subprocess.run(
+            ["/usr/bin/python3", "-c", program,
+             str(broker.folder), f"CODEV/1 {broker.token}"],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE)
     finally:
         broker.folder.chmod(0o700)
         os.chmod(broker.socket, 0o600)
@@ -205,12 +219,18 @@ def test_another_user_is_closed_at_once(tmp_path, broker):
     assert (result.stdout.strip() == "0" or "BrokenPipe" in result.stderr), result
 
 
-# --- refusing to start -----------------------------------------------------------------------------------------------
+# --- refusing to start ----------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("arguments,word", [
-    ([], "--"), (["--nonsense"], "--nonsense"), (["--listen"], "--listen"),
+    ([], "--"),
+    (["--nonsense"], "--nonsense"),
+    (["--listen"], "--listen"),
     (["--listen", "unix:/tmp/x", "--gateway-url", "ftp://h"], "gateway"),
-    (["--listen", "unix:/tmp/x", "--gateway-url", "http://llm.example", "--gateway-token-file", "/x"], "http"),
+    ([
+        "--listen", "unix:/tmp/x", "--gateway-url", "http://llm.example", "--gateway-token-file",
+        "/x"
+    ], "http"),
 ])
 def test_usage_is_64(arguments, word):
     result = run_broker(*arguments)
@@ -229,9 +249,15 @@ def test_unreadable_token_is_77(tmp_path, content):
 
 
 @pytest.mark.parametrize("text,where,word", [
-    ('{"npm":"https://a",\n "npm":"https://b"}', ":2:2:", "twice"), ('{"npm":1}', ":1:8:", "string"), ("", ":1:1:", ""),
-    ('{"gateway":"https://a"}', ":1:", "gateway"), ('{"a":"ftp://x"}', ":1:", "http"), ('{"a":"https://x"} x', ":1:", ""),
-    ('["a"]', ":1:1:", "object"), ('{"A":"https://x"}', ":1:", ""), ('{"a":"https://u:p@x"}', ":1:", ""),
+    ('{"npm":"https://a",\n "npm":"https://b"}', ":2:2:", "twice"),
+    ('{"npm":1}', ":1:8:", "string"),
+    ("", ":1:1:", ""),
+    ('{"gateway":"https://a"}', ":1:", "gateway"),
+    ('{"a":"ftp://x"}', ":1:", "http"),
+    ('{"a":"https://x"} x', ":1:", ""),
+    ('["a"]', ":1:1:", "object"),
+    ('{"A":"https://x"}', ":1:", ""),
+    ('{"a":"https://u:p@x"}', ":1:", ""),
 ])
 def test_malformed_rules_are_65(tmp_path, text, where, word):
     rules = tmp_path / "sandbox-egress.json"
@@ -243,10 +269,12 @@ def test_malformed_rules_are_65(tmp_path, text, where, word):
 
 
 def test_rules_file_that_must_exist(tmp_path):
-    result = run_broker(*start_arguments(tmp_path, f"unix:{tmp_path}/s"), "--rules", tmp_path / "absent")
+    result = run_broker(*start_arguments(tmp_path, f"unix:{tmp_path}/s"), "--rules",
+                        tmp_path / "absent")
     assert result.returncode == 65
     tmp_path.chmod(0o700)
-    result = run_broker(*start_arguments(tmp_path, f"unix:{tmp_path}/s"), "--app-data", tmp_path, "--check")
+    result = run_broker(*start_arguments(tmp_path, f"unix:{tmp_path}/s"), "--app-data", tmp_path,
+                        "--check")
     assert result.returncode == 0, result.stderr
 
 
@@ -262,7 +290,8 @@ def test_ca_file_without_a_certificate_is_65(tmp_path):
 
 def test_check_tells_and_leaves_nothing(tmp_path):
     tmp_path.chmod(0o700)
-    result = run_broker(*start_arguments(tmp_path, f"unix:{tmp_path}/s"), "--check", "--log", tmp_path / "log")
+    result = run_broker(*start_arguments(tmp_path, f"unix:{tmp_path}/s"), "--check", "--log",
+                        tmp_path / "log")
     assert result.returncode == 0 and "valid" in result.stdout
     assert not (tmp_path / "s").exists() and not (tmp_path / "log").exists()
 
@@ -271,7 +300,8 @@ def test_check_tells_what_can_be_reached(tmp_path):
     rules = tmp_path / "rules.json"
     rules.write_text('{"npm":"https://npm.example/x","intranet":"http://10.0.0.1:8080"}')
     rules.chmod(0o600)
-    result = run_broker(*start_arguments(tmp_path, f"unix:{tmp_path}/s"), "--rules", rules, "--check")
+    result = run_broker(*start_arguments(tmp_path, f"unix:{tmp_path}/s"), "--rules", rules,
+                        "--check")
     lines = [line.split() for line in result.stdout.splitlines()[1:]]
     assert lines[0][0] == "gateway" and lines[0][1].startswith("https://"), result.stdout
     assert lines[1:] == [["npm", "https://npm.example/x"], ["intranet", "http://10.0.0.1:8080"]]
@@ -290,7 +320,7 @@ def test_open_gateway_is_warned_about(tmp_path):
         assert "key-management" not in broker.errors()
 
 
-# --- the end ---------------------------------------------------------------------------------------------------------
+# --- the end --------------------------------------------------------------------------------------
 
 def test_ends_with_its_standard_input(tmp_path):
     broker = Broker(tmp_path)

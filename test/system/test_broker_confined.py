@@ -11,7 +11,8 @@ import pytest
 from broker_harness import PATIENCE, SANITIZED, SECRET, Broker, Upstream, fields_of, serve_with
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="the leak checker must trace its own process")
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="the broker is not dumpable: only root may look into it")
+as_root = pytest.mark.skipif(os.geteuid() != 0,
+                             reason="the broker is not dumpable: only root may look into it")
 
 
 def hello(peer, head):
@@ -120,7 +121,8 @@ def test_no_core_is_left(tmp_path, upstream):
     assert not [path for path in tmp_path.rglob("*") if "core" in path.name]
     with Broker(tmp_path, gateway=upstream.url) as other:
         limits = pathlib.Path(f"/proc/{other.process.pid}/limits").read_text()
-        assert [line.split()[4:6] for line in limits.splitlines() if line.startswith("Max core")] == [["0", "0"]]
+        assert [line.split()[4:6] for line in limits.splitlines()
+                if line.startswith("Max core")] == [["0", "0"]]
 
 
 def test_everyday_life_goes_on(tmp_path, upstream):

@@ -34,7 +34,9 @@ def upstream():
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory, upstream):
-    with Broker(tmp_path_factory.mktemp("framing"), gateway=upstream.url, rules={"up": upstream.url}) as running:
+    with Broker(tmp_path_factory.mktemp("framing"),
+                gateway=upstream.url,
+                rules={"up": upstream.url}) as running:
         yield running
 
 
@@ -43,7 +45,8 @@ def fresh():
     Answering.raw, Answering.close = None, False
 
 
-# --- requests --------------------------------------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("raw", [
     b"GET /up/x HTTP/1.1\n" + HOST + b"\r\n",
@@ -55,7 +58,8 @@ def fresh():
     b"GET /up/x HTTP/1.1\r\n" + HOST + b"X: a\0b\r\n\r\n",
     b"GET  /up/x HTTP/1.1\r\n" + HOST + b"\r\n",
     b"POST /up/x HTTP/1.1\r\n" + HOST + b"Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
-    b"POST /up/x HTTP/1.1\r\n" + HOST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    b"POST /up/x HTTP/1.1\r\n" + HOST +
+    b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     b"POST /up/x HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n",
     b"POST /up/x HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     b"POST /up/x HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
@@ -78,11 +82,14 @@ def test_malformed_heads_are_400_and_close(broker, upstream, raw, split):
     assert upstream.accepted == before
 
 
-@pytest.mark.parametrize("chunks", [b"3\nabc\r\n", b"g\r\n", b"3\r\nabcX", b"-1\r\n", b"3 \r\nabc\r\n", b"0x3\r\nabc\r\n",
-                                    b"3\r\nabc\r\n0\r\nX\r\n\r\n", b"ffffffffffffffffff\r\n"])
+@pytest.mark.parametrize("chunks", [
+    b"3\nabc\r\n", b"g\r\n", b"3\r\nabcX", b"-1\r\n", b"3 \r\nabc\r\n", b"0x3\r\nabc\r\n",
+    b"3\r\nabc\r\n0\r\nX\r\n\r\n", b"ffffffffffffffffff\r\n"
+])
 def test_malformed_chunks_are_400_and_close(broker, chunks):
     with broker.client() as client:
-        client.send(b"POST /up/x HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n" + chunks)
+        client.send(b"POST /up/x HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n" +
+                    chunks)
         response = client.response()
         assert (response.status, response.error) == (400, "codev_bad_request")
         assert client.is_closed()
@@ -117,11 +124,14 @@ def test_versions(broker):
 def test_bodies_arrive_whole_in_their_own_framing(broker, body, chunked, method):
     with broker.client() as client:
         if chunked:
-            framed = b"".join(b"%x;ext=1\r\n%s\r\n" % (len(body[i:i + 7777]), body[i:i + 7777]) for i in range(0, len(body), 7777))
-            client.send(f"{method} /up/x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+            framed = b"".join(b"%x;ext=1\r\n%s\r\n" % (len(body[i:i + 7777]), body[i:i + 7777])
+                              for i in range(0, len(body), 7777))
+            client.send(f"{method} /up/x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".
+                        encode())
             client.send(framed + b"0\r\nX-Trailer: dropped\r\n\r\n")
         else:
-            client.send(f"{method} /up/x HTTP/1.1\r\nHost: h\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            client.send(f"{method} /up/x HTTP/1.1\r\nHost: h\r\nContent-Length: {len(body)}\r\n\r\n"
+                        .encode() + body)
         what = client.response().json
         assert (what["method"], what["length"]) == (method, len(body))
         names = {name.lower(): value for name, value in what["fields"]}
@@ -132,13 +142,17 @@ def test_bodies_arrive_whole_in_their_own_framing(broker, body, chunked, method)
 
 
 def test_post_without_a_body_has_a_length(broker):
-    names = {name.lower(): value for name, value in broker.get("/up/x", method="POST").json["fields"]}
+    names = {
+        name.lower(): value
+        for name, value in broker.get("/up/x", method="POST").json["fields"]
+    }
     assert names["content-length"] == "0"
 
 
 def test_expect_continue(broker):
     with broker.client() as client:
-        client.send(b"POST /up/x HTTP/1.1\r\n" + HOST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+        client.send(b"POST /up/x HTTP/1.1\r\n" + HOST +
+                    b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n")
         assert client.response().status == 100
         client.send(b"hello")
         what = client.response().json
@@ -148,7 +162,8 @@ def test_expect_continue(broker):
 
 def test_expect_continue_is_not_given_to_what_is_refused(broker):
     with broker.client() as client:
-        client.send(b"POST /nope HTTP/1.1\r\n" + HOST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+        client.send(b"POST /nope HTTP/1.1\r\n" + HOST +
+                    b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n")
         assert client.response().status == 404
         assert client.is_closed()  # or the next request could not be told from the body
 
@@ -157,13 +172,20 @@ def test_other_expectations_are_417(broker):
     assert broker.get("/up/x", method="POST", fields=["Expect: magic"], body=b"x").status == 417
 
 
-@pytest.mark.parametrize("upgrade,status", [("websocket", 426), ("h2c", 200), ("websocket, h2c", 426)])
+@pytest.mark.parametrize("upgrade,status", [("websocket", 426), ("h2c", 200),
+                                            ("websocket, h2c", 426)])
 def test_upgrade(broker, upgrade, status):
     with broker.client() as client:
-        response = client.request("/up/x", fields=[f"Upgrade: {upgrade}", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAM"])
+        response = client.request("/up/x",
+                                  fields=[
+                                      f"Upgrade: {upgrade}", "Connection: Upgrade, HTTP2-Settings",
+                                      "HTTP2-Settings: AAM"
+                                  ])
         assert response.status == status
         if status == 200:
-            assert not {"upgrade", "http2-settings"} & {name.lower() for name, _ in response.json["fields"]}
+            assert not {"upgrade", "http2-settings"
+                        } & {name.lower()
+                             for name, _ in response.json["fields"]}
         assert client.request("/up/y").status == 200
 
 
@@ -177,7 +199,7 @@ def test_refusal_with_a_body_is_seen(broker):
         assert client.is_closed()
 
 
-# --- pipelining ------------------------------------------------------------------------------------------------------
+# --- pipelining -----------------------------------------------------------------------------------
 
 def test_pipelined_answers_come_in_order(broker):
     count = 200
@@ -227,7 +249,7 @@ def test_empty_lines_before_a_request(broker):
         assert client.request("/up/x").status == 200
 
 
-# --- answers ---------------------------------------------------------------------------------------------------------
+# --- answers --------------------------------------------------------------------------------------
 
 def raw_answer(broker, raw, close=False, method="GET", version=b"HTTP/1.1"):
     Answering.raw, Answering.close = raw, close
@@ -237,8 +259,11 @@ def raw_answer(broker, raw, close=False, method="GET", version=b"HTTP/1.1"):
 
 
 def test_head_has_fields_and_no_body(broker):
-    response = raw_answer(broker, b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX: 1\r\n\r\n", method="HEAD")
-    assert response.status == 200 and response.fields["content-length"] == "12345" and response.fields["x"] == "1"
+    response = raw_answer(broker,
+                          b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX: 1\r\n\r\n",
+                          method="HEAD")
+    assert response.status == 200 and response.fields[
+        "content-length"] == "12345" and response.fields["x"] == "1"
     with broker.client() as client:
         assert client.request("/up/x", method="HEAD").status == 200
         Answering.raw = None
@@ -262,7 +287,8 @@ def test_statuses_without_a_body(broker, status):
 
 def test_unknown_length_becomes_chunked(broker):
     response = raw_answer(broker, b"HTTP/1.1 200 OK\r\n\r\nuntil the end", close=True)
-    assert response.fields["transfer-encoding"] == "chunked" and response.body == b"until the end" and response.complete
+    assert response.fields[
+        "transfer-encoding"] == "chunked" and response.body == b"until the end" and response.complete
 
 
 def test_upstream_of_http_1_0(broker):
@@ -277,21 +303,28 @@ def test_client_of_http_1_0_gets_no_chunks(broker):
 
 
 def test_framing_fields_are_never_copied(broker):
-    response = raw_answer(broker, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 99\r\nTrailer: X\r\n\r\n"
-                                  b"3\r\nabc\r\n0\r\nX: 1\r\n\r\n")
+    response = raw_answer(
+        broker,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 99\r\nTrailer: X\r\n\r\n"
+        b"3\r\nabc\r\n0\r\nX: 1\r\n\r\n")
     assert response.body == b"abc" and response.complete and "content-length" not in response.fields
 
 
 def test_interim_answers_stay_between_broker_and_upstream(broker):
-    response = raw_answer(broker, b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n"
-                                  b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    response = raw_answer(
+        broker, b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n"
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
     assert response.status == 200 and response.body == b"ok" and "link" not in response.fields
 
 
 @pytest.mark.parametrize("raw", [
-    b"not http at all\r\n\r\n", b"", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
-    b"HTTP/1.1 200 OK\r\nContent-Length: three\r\n\r\nabc", b"HTTP/1.1 200 OK\r\nX: a\r\n folded\r\nContent-Length: 0\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nX\x01Y: a\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+    b"not http at all\r\n\r\n",
+    b"",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+    b"HTTP/1.1 200 OK\r\nContent-Length: three\r\n\r\nabc",
+    b"HTTP/1.1 200 OK\r\nX: a\r\n folded\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nX\x01Y: a\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
     b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 1000 + b"\r\n",
     b"HTTP/1.1 200 OK\r\n" + (b"X: " + b"y" * 1000 + b"\r\n") * 80 + b"\r\n",
 ])
@@ -318,7 +351,9 @@ def test_reset_of_a_close_delimited_answer_is_visible(tmp_path):
         peer.send(b"HTTP/1.1 200 OK\r\n\r\nhalf")
         arrived.wait(PATIENCE)
         peer.reset()
-    with Upstream(serve_with(breaking)) as upstream, Broker(tmp_path, gateway=upstream.url) as broker, broker.client() as client:
+
+    with Upstream(serve_with(breaking)) as upstream, Broker(
+            tmp_path, gateway=upstream.url) as broker, broker.client() as client:
         client.request("/gateway/x", read=False)
         client.pending = client.read_until(b"half") + client.pending
         arrived.set()

@@ -60,7 +60,8 @@ class EventServer:
     def _run(self, started):
         asyncio.set_event_loop(self.loop)
         server = self.loop.run_until_complete(
-            asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=authority().context, backlog=4096))
+            asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=authority().context,
+                                 backlog=4096))
         self.url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         started.set()
         self.loop.run_forever()
@@ -68,7 +69,9 @@ class EventServer:
     async def _serve(self, reader, writer):
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
             self._event(writer, 0)
             self.streams.append(writer)
             await reader.read()
@@ -82,10 +85,12 @@ class EventServer:
 
     def tick(self):
         self.number += 1
-        self.loop.call_soon_threadsafe(lambda number: [self._event(writer, number) for writer in self.streams], self.number)
+        self.loop.call_soon_threadsafe(
+            lambda number: [self._event(writer, number) for writer in self.streams], self.number)
 
     def end(self):
-        self.loop.call_soon_threadsafe(lambda: [writer.write(b"0\r\n\r\n") for writer in self.streams])
+        self.loop.call_soon_threadsafe(
+            lambda: [writer.write(b"0\r\n\r\n") for writer in self.streams])
 
     def stop(self):
         async def finish():
@@ -115,7 +120,8 @@ class Readers:
         end = time.monotonic() + seconds
         left = {sock for sock, data in self.bytes.items() if not data.endswith(ending)}
         while left:
-            assert time.monotonic() < end, f"{len(left)} clients wait; one has {self.bytes[left.pop()]!r}"
+            assert time.monotonic(
+            ) < end, f"{len(left)} clients wait; one has {self.bytes[left.pop()]!r}"
             for key, _ in self.selector.select(1):
                 data = key.fileobj.recv(65536)
                 assert data, f"closed behind {self.bytes[key.fileobj]!r}"
@@ -131,7 +137,7 @@ def rest_of(process, seconds, condition):
         time.sleep(0.05)
 
 
-# --- what takes its time goes on beside the other tests --------------------------------------------------------------
+# --- what takes its time goes on beside the other tests -------------------------------------------
 
 QUIET = 63  # seconds: proxies of others cut at 60
 
@@ -169,7 +175,8 @@ class SlowHeads:
         self.thread.start()
 
     def _drip(self):
-        while len(self.ended) < len(self.slow) and not self.stopped and time.monotonic() - self.started < LONG:
+        while len(self.ended) < len(
+                self.slow) and not self.stopped and time.monotonic() - self.started < LONG:
             waiting = [client for client in self.slow if client not in self.ended]
             readable = set(select.select([client.socket for client in waiting], [], [], 0.5)[0])
             for client in waiting:
@@ -189,7 +196,10 @@ class SlowHeads:
 
 @pytest.fixture(autouse=True, scope="module")
 def beside(tmp_path_factory, many_descriptors):
-    running = [QuietStream(tmp_path_factory.mktemp("quiet")), SlowHeads(tmp_path_factory.mktemp("slow"))]
+    running = [
+        QuietStream(tmp_path_factory.mktemp("quiet")),
+        SlowHeads(tmp_path_factory.mktemp("slow"))
+    ]
     yield running
     for each in running:
         each.stop()
@@ -200,7 +210,10 @@ def test_a_thousand_event_streams(tmp_path):
     is started with 256 descriptors, fewer than it needs, and raises that by itself."""
     server = EventServer()
     with soft_descriptors(256):
-        broker = Broker(tmp_path, gateway=server.url, options=["--max-requests", str(STREAMS), "--max-connections", "1100"])
+        broker = Broker(tmp_path,
+                        gateway=server.url,
+                        options=["--max-requests",
+                                 str(STREAMS), "--max-connections", "1100"])
     with broker, contextlib.ExitStack() as stack:
         broker.get("/nope")
         descriptors, memory = broker.descriptors(), broker.rss_kib()
@@ -231,7 +244,8 @@ def test_a_thousand_event_streams(tmp_path):
         lines = broker.log_lines(STREAMS, name="gateway")
         assert {line["end"] for line in lines} == {"complete"} and len(lines) == STREAMS
         stack.close()
-        rest_of("the descriptors", PATIENCE, lambda: broker.descriptors() <= descriptors + 64)  # 64 are kept for reuse
+        rest_of("the descriptors", PATIENCE,
+                lambda: broker.descriptors() <= descriptors + 64)  # 64 are kept for reuse
     server.stop()
 
 
@@ -251,7 +265,8 @@ def test_256_requests_at_once_by_default(tmp_path):
         for _ in range(3):
             response = broker.get("/gateway/x")
             assert (response.status, response.error) == (503, "codev_busy")
-            assert int(response.fields["retry-after"]) > 0 and "too many requests" in response.json["error"]["message"]
+            assert int(response.fields["retry-after"]
+                       ) > 0 and "too many requests" in response.json["error"]["message"]
         assert broker.get("/nope").status == 404
         assert upstream.accepted == 256
         go_on.set()
@@ -317,7 +332,7 @@ def test_strangers_are_64_at_most(tmp_path):
         assert closed >= 200 - 64
 
 
-# --- a slow reader ---------------------------------------------------------------------------------------------------
+# --- a slow reader --------------------------------------------------------------------------------
 
 def test_a_gibibyte_for_a_client_that_does_not_read(tmp_path):
     """The answer stops at the upstream, in bounded memory, while others get theirs whole."""
@@ -351,17 +366,20 @@ def test_a_gibibyte_for_a_client_that_does_not_read(tmp_path):
         started = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             assert all(pool.map(download, [broker] * 4))
-        print(f"4 times 64 MiB beside a stalled client: {256 / (time.monotonic() - started):.0f} MiB/s, "
-              f"{broker.rss_kib() - before} KiB more")
+        print(
+            f"4 times 64 MiB beside a stalled client: {256 / (time.monotonic() - started):.0f} MiB/s, "
+            f"{broker.rss_kib() - before} KiB more")
         assert sent[0] < 32 * MIB
         assert SANITIZED or broker.rss_kib() - before < 16 * 1024  # a sanitizer keeps what was freed
         slow.close()
         assert broker.log_lines(1, path="/gateway/slow")[0]["end"] == "cancelled"
 
 
-# --- descriptors that run out ----------------------------------------------------------------------------------------
+# --- descriptors that run out ---------------------------------------------------------------------
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="the broker's limits can be lowered by root only: it is not dumpable")
+
+@pytest.mark.skipif(os.geteuid() != 0,
+                    reason="the broker's limits can be lowered by root only: it is not dumpable")
 def test_descriptors_that_run_out(tmp_path):
     """Clients wait or get an answer that says what happened; nothing hangs, and it is over when they leave."""
     go_on = threading.Event()
@@ -389,18 +407,21 @@ def test_descriptors_that_run_out(tmp_path):
         go_on.set()
         responses = [client.response() for client in held]
         for response in responses:
-            assert response.status == 200 or response.error in ("codev_upstream_connect", "codev_internal"), response.body
+            assert response.status == 200 or response.error in ("codev_upstream_connect",
+                                                                "codev_internal"), response.body
         statuses = [response.status for response in responses]
         assert "no gateway login" not in broker.errors()
         assert 200 in statuses and set(statuses) != {200}
-        print(f"statuses: {statuses}, {[r.json['error']['message'] for r in responses if r.status != 200][0]}")
+        print(
+            f"statuses: {statuses}, {[r.json['error']['message'] for r in responses if r.status != 200][0]}"
+        )
         for client in held:
             client.close()
         assert waiting.response().status == 404
         assert broker.get("/gateway/x").status == 200
 
 
-# --- cancel, before there is a connection ----------------------------------------------------------------------------
+# --- cancel, before there is a connection ---------------------------------------------------------
 
 def leave_and_measure(broker, target):
     """A client that leaves half a second after its request: the log has it long before the broker would give up by itself
@@ -458,7 +479,7 @@ def test_cancel_while_it_resolves(tmp_path, monkeypatch):
         leave_and_measure(broker, "/gateway/x")
 
 
-# --- the ends of what went on beside the others ----------------------------------------------------------------------
+# --- the ends of what went on beside the others ---------------------------------------------------
 
 def test_slow_heads_are_cut_after_30_seconds(beside):
     """A byte now and then does not lengthen the time of a head. It runs from a request's first byte, so an idle

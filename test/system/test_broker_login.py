@@ -26,11 +26,12 @@ def credential_seen(broker):
     return values[0]
 
 
-# --- the login -------------------------------------------------------------------------------------------------------
+# --- the login ------------------------------------------------------------------------------------
 
 def test_token_is_renewed_without_a_restart(tmp_path, upstream):
     with Broker(tmp_path, gateway=upstream.url) as broker:
-        for number in range(10):  # the same length, in the same moment: a time stamp does not tell them apart
+        for number in range(
+                10):  # the same length, in the same moment: a time stamp does not tell them apart
             broker.token_file.write_text(f"renewed-{number}\n")
             assert credential_seen(broker) == f"Bearer renewed-{number}"
         replacement = broker.folder / "new"
@@ -77,37 +78,59 @@ def test_sighup_reads_the_token_and_opens_the_log_anew(tmp_path, upstream):
         assert [line["path"] for line in broker.log_lines(1)] == ["/gateway/two"]
 
 
-# --- the log ---------------------------------------------------------------------------------------------------------
+# --- the log --------------------------------------------------------------------------------------
 
 def test_log_lines(tmp_path, upstream):
     with Broker(tmp_path, gateway=upstream.url, rules={"up": upstream.url}) as broker:
         body = b"b" * 1234
         broker.get("/gateway/v1/messages?beta=secret-query", method="POST", body=body)
         line = broker.log_lines(1)[0]
-        assert {key: line[key] for key in ("name", "method", "path", "status", "bytes_in", "proxy", "end")} == {
-            "name": "gateway", "method": "POST", "path": "/gateway/v1/messages", "status": 200, "bytes_in": 1234,
-            "proxy": "direct", "end": "complete"}
+        assert {
+            key: line[key]
+            for key in ("name", "method", "path", "status", "bytes_in", "proxy", "end")
+        } == {
+            "name": "gateway",
+            "method": "POST",
+            "path": "/gateway/v1/messages",
+            "status": 200,
+            "bytes_in": 1234,
+            "proxy": "direct",
+            "end": "complete"
+        }
         assert line["bytes_out"] > 1234 / 10 and line["ms"] >= 0
         assert time.strptime(line["time"][:19], "%Y-%m-%dT%H:%M:%S") and line["time"].endswith("Z")
         broker.get("/nope/x?y")
         line = broker.log_lines(2)[1]
-        assert (line["path"], line["status"], line["end"], line["error"]) == ("/nope/x", 404, "refused", "codev_unknown_name")
+        assert (line["path"], line["status"], line["end"],
+                line["error"]) == ("/nope/x", 404, "refused", "codev_unknown_name")
         assert "name" not in line
         broker.get("/up/" + "long/" * 2000)
         assert len(json.dumps(broker.log_lines(3)[2])) < 2500
 
 
 def test_no_secret_is_written_anywhere(tmp_path, upstream):
-    secrets = [SECRET, "guest-authorization", "guest-query", "guest-cookie", "guest-body", "guest-password"]
-    with Broker(tmp_path, gateway=upstream.url, rules={"up": upstream.url, "down": "https://127.0.0.1:1"}) as broker:
+    secrets = [
+        SECRET, "guest-authorization", "guest-query", "guest-cookie", "guest-body", "guest-password"
+    ]
+    with Broker(tmp_path,
+                gateway=upstream.url,
+                rules={
+                    "up": upstream.url,
+                    "down": "https://127.0.0.1:1"
+                }) as broker:
         secrets.append(broker.token)
         fields = ["Authorization: Bearer guest-authorization", "Cookie: guest-cookie"]
         for route in ("gateway", "up", "down", "nope", "_undeclared"):
-            broker.get(f"/{route}/x?key=guest-query", method="POST", fields=fields, body=b"guest-body")
+            broker.get(f"/{route}/x?key=guest-query",
+                       method="POST",
+                       fields=fields,
+                       body=b"guest-body")
         with broker.client(b"CODEV/1 " + b"f" * 64 + b"\r\n") as client:
             client.response()
         with broker.client() as client:
-            client.send(b"GET /up/x?guest-query HTTP/1.1\r\nAuthorization: guest-authorization\r\nHost: a\r\nHost: b\r\n\r\n")
+            client.send(
+                b"GET /up/x?guest-query HTTP/1.1\r\nAuthorization: guest-authorization\r\nHost: a\r\nHost: b\r\n\r\n"
+            )
             client.response()
         with broker.client() as client:
             client.send(b"GET http://user:guest-password@h/x HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -186,9 +209,14 @@ def test_an_app_that_reads_no_events_stops_nothing(tmp_path, upstream):
     folder = tmp_path / "run"
     folder.mkdir(mode=0o700)
     (folder / "token").write_text(SECRET)
-    process = subprocess.Popen([BROKER, "--listen", f"unix:{folder}/s", "--gateway-url", upstream.url, "--gateway-token-file",
-                                folder / "token", "--ca-file", authority().ca, "--log", "-"],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([
+        BROKER, "--listen", f"unix:{folder}/s", "--gateway-url", upstream.url,
+        "--gateway-token-file", folder / "token", "--ca-file",
+        authority().ca, "--log", "-"
+    ],
+                               stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL)
     try:
         ready = json.loads(process.stdout.readline())
         from broker_harness import Client
@@ -203,7 +231,7 @@ def test_an_app_that_reads_no_events_stops_nothing(tmp_path, upstream):
         process.stdout.close()
 
 
-# --- the process -----------------------------------------------------------------------------------------------------
+# --- the process ----------------------------------------------------------------------------------
 
 @pytest.mark.skipif(SANITIZED, reason="the leak checker must trace its own process")
 def test_process_cannot_be_looked_into(tmp_path):
@@ -211,7 +239,8 @@ def test_process_cannot_be_looked_into(tmp_path):
         process = pathlib.Path(f"/proc/{broker.process.pid}")
         assert (process / "mem").stat().st_uid == 0  # not dumpable: its files belong to root
         limits = (process / "limits").read_text()
-        assert [line.split()[4] for line in limits.splitlines() if line.startswith("Max core")] == ["0"]
+        assert [line.split()[4] for line in limits.splitlines()
+                if line.startswith("Max core")] == ["0"]
         if os.geteuid() != 0:
             with pytest.raises(PermissionError):
                 (process / "environ").read_bytes()

@@ -57,14 +57,18 @@ class Nginx:
                     location = /seen {{ default_type text/plain; return 200 "$http_authorization|$http_x_api_key|$request_uri"; }}
                 }}
             }}""")
-        self.process = subprocess.Popen([need("nginx"), "-c", str(folder / "nginx.conf"), "-p", str(folder)],
-                                        stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            [need("nginx"), "-c",
+             str(folder / "nginx.conf"), "-p",
+             str(folder)],
+            stderr=subprocess.DEVNULL)
         end = time.monotonic() + PATIENCE
         while True:
             with contextlib.suppress(OSError):
                 socket.create_connection(("127.0.0.1", self.port)).close()
                 return
-            assert time.monotonic() < end and self.process.poll() is None, (folder / "error.log").read_text()
+            assert time.monotonic() < end and self.process.poll() is None, (
+                folder / "error.log").read_text()
             time.sleep(0.05)
 
     def stop(self):
@@ -81,7 +85,8 @@ def nginx(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory, nginx):
-    with Broker(tmp_path_factory.mktemp("broker"), gateway=nginx.url, rules={"files": nginx.url}) as running:
+    with Broker(tmp_path_factory.mktemp("broker"), gateway=nginx.url,
+                rules={"files": nginx.url}) as running:
         yield running
 
 
@@ -92,32 +97,40 @@ def relay(broker):
 
 
 def curl(*arguments, **options):
-    return subprocess.run([need("curl"), "-sS", "--noproxy", "*", "--max-time", "120", *map(str, arguments)],
-                          capture_output=True, timeout=150, **options)
+    return subprocess.run(
+        [need("curl"), "-sS", "--noproxy", "*", "--max-time", "120", *map(str, arguments)],
+        capture_output=True,
+        timeout=150,
+        **options)
 
 
-# --- nginx and curl --------------------------------------------------------------------------------------------------
+# --- nginx and curl -------------------------------------------------------------------------------
 
 def test_file(relay):
     result = curl("-i", f"{relay.url}/files/hello.txt")
-    assert result.stdout.startswith(b"HTTP/1.1 200 OK\r\n") and result.stdout.endswith(b"hello from nginx\n"), result
+    assert result.stdout.startswith(b"HTTP/1.1 200 OK\r\n") and result.stdout.endswith(
+        b"hello from nginx\n"), result
 
 
 def test_compressed_answer(relay):
     assert curl("--compressed", f"{relay.url}/files/hello.txt").stdout == b"hello from nginx\n"
-    assert curl("-H", "Accept-Encoding: gzip", f"{relay.url}/files/hello.txt").stdout[:2] == b"\x1f\x8b"
+    assert curl("-H", "Accept-Encoding: gzip",
+                f"{relay.url}/files/hello.txt").stdout[:2] == b"\x1f\x8b"
 
 
 def test_range_and_conditions(relay):
     result = curl("-i", "-r", "6-9", f"{relay.url}/files/hello.txt")
     assert b" 206 " in result.stdout and result.stdout.endswith(b"from")
-    etag = re.search(rb"(?i)etag: (.*)\r", curl("-I", f"{relay.url}/files/hello.txt").stdout)[1].decode()
-    assert b" 304 " in curl("-i", "-H", f"If-None-Match: {etag}", f"{relay.url}/files/hello.txt").stdout
+    etag = re.search(rb"(?i)etag: (.*)\r",
+                     curl("-I", f"{relay.url}/files/hello.txt").stdout)[1].decode()
+    assert b" 304 " in curl("-i", "-H", f"If-None-Match: {etag}",
+                            f"{relay.url}/files/hello.txt").stdout
 
 
 def test_credential_reaches_the_gateway_only(relay):
     guest = ["-H", "Authorization: Bearer guest", "-H", "x-api-key: guest"]
-    assert curl(*guest, f"{relay.url}/gateway/seen?a=1").stdout == f"Bearer {SECRET}||/seen?a=1".encode()
+    assert curl(*guest,
+                f"{relay.url}/gateway/seen?a=1").stdout == f"Bearer {SECRET}||/seen?a=1".encode()
     assert curl(*guest, f"{relay.url}/files/seen").stdout == b"Bearer guest|guest|/seen"
 
 
@@ -130,7 +143,8 @@ def test_connections_that_nginx_ends_by_count(relay, nginx):
     """keepalive_requests 5: GET and POST go on across the ends of kept connections."""
     for number in range(30):
         arguments = ["-d", "x"] if number % 2 else []
-        status = curl("-o", "/dev/null", "-w", "%{http_code}", *arguments, f"{relay.url}/files/seen").stdout
+        status = curl("-o", "/dev/null", "-w", "%{http_code}", *arguments,
+                      f"{relay.url}/files/seen").stdout
         assert status == b"200"
 
 
@@ -138,14 +152,15 @@ def test_too_large_for_nginx(relay, tmp_path):
     """nginx answers 413 while the body is under way."""
     body = tmp_path / "body"
     body.write_bytes(b"x" * (8 * MIB))
-    result = curl("-o", "/dev/null", "-w", "%{http_code}", "-H", "Expect:", "-T", body, f"{relay.url}/files/up")
+    result = curl("-o", "/dev/null", "-w", "%{http_code}", "-H", "Expect:", "-T", body,
+                  f"{relay.url}/files/up")
     assert result.stdout == b"413", result
 
 
 def test_expect_continue_of_curl(relay):
     started = time.monotonic()
-    result = curl("-o", "/dev/null", "-w", "%{http_code}", "-H", "Expect: 100-continue", "--expect100-timeout", "30", "-d", "x",
-                  f"{relay.url}/files/seen")
+    result = curl("-o", "/dev/null", "-w", "%{http_code}", "-H", "Expect: 100-continue",
+                  "--expect100-timeout", "30", "-d", "x", f"{relay.url}/files/seen")
     assert result.stdout == b"200" and time.monotonic() - started < 15
 
 
@@ -158,11 +173,17 @@ def test_h2c_offer_is_ignored(relay):
 
 
 def test_refusals_by_curl(relay):
-    for arguments, status in [(["-X", "TRACE"], b"405"), (["-X", "CONNECT"], b"405"), (["--path-as-is"], b"400")]:
+    for arguments, status in [(["-X", "TRACE"], b"405"), (["-X", "CONNECT"], b"405"),
+                              (["--path-as-is"], b"400")]:
         path = "/files/a/../b" if "--path-as-is" in arguments else "/files/x"
-        assert curl("-o", "/dev/null", "-w", "%{http_code}", *arguments, relay.url + path).stdout == status
-    forward = subprocess.run([need("curl"), "-sS", "-o", "/dev/null", "-w", "%{http_code}", "-x", relay.url, "--noproxy", "",
-                              "http://example.invalid/"], capture_output=True, timeout=30)
+        assert curl("-o", "/dev/null", "-w", "%{http_code}", *arguments,
+                    relay.url + path).stdout == status
+    forward = subprocess.run([
+        need("curl"), "-sS", "-o", "/dev/null", "-w", "%{http_code}", "-x", relay.url, "--noproxy",
+        "", "http://example.invalid/"
+    ],
+                             capture_output=True,
+                             timeout=30)
     assert forward.stdout == b"403"
 
 
@@ -195,11 +216,16 @@ def test_large_file_each_way_keeps_its_hash(tmp_path, chunked):
         (server.folder / "www" / "source").symlink_to(source)
         with Upstream(serve_with(receive)) as upstream, \
                 Broker(tmp_path, gateway=upstream.url, rules={"files": server.url}) as broker, Relay(broker) as relay:
-            down = subprocess.run(f"{need('curl')} -sS --noproxy '*' {relay.url}/files/source | sha256sum", shell=True,
-                                  capture_output=True, text=True, timeout=200)
+            down = subprocess.run(
+                f"{need('curl')} -sS --noproxy '*' {relay.url}/files/source | sha256sum",
+                shell=True,
+                capture_output=True,
+                text=True,
+                timeout=200)
             assert down.stdout.split()[0] == digest.hexdigest()
             framing = ["-H", "Transfer-Encoding: chunked"] if chunked else []
-            up = curl("-o", "/dev/null", "-w", "%{http_code}", "-T", source, *framing, f"{relay.url}/gateway/up")
+            up = curl("-o", "/dev/null", "-w", "%{http_code}", "-T", source, *framing,
+                      f"{relay.url}/gateway/up")
             assert up.stdout == b"200" and got["digest"] == digest.hexdigest()
     finally:
         server.stop()
@@ -217,19 +243,29 @@ def test_curl_reads_events_one_by_one(tmp_path):
     """The demo gateway of the tour, as it is used there."""
     token = tmp_path / "token"
     token.write_text(SECRET)
-    gateway = subprocess.Popen([sys.executable, str(TOP / "qemu-harness/tour/demo_gateway.py"), "--dir", str(tmp_path / "demo"),
-                                "--token-file", str(token), "--events", "5", "--interval-ms", "100", "--rule-port", "0"],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    gateway = subprocess.Popen([
+        sys.executable,
+        str(TOP / "qemu-harness/tour/demo_gateway.py"), "--dir",
+        str(tmp_path / "demo"), "--token-file",
+        str(token), "--events", "5", "--interval-ms", "100", "--rule-port", "0"
+    ],
+                               stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
     try:
         ready = json.loads(gateway.stdout.readline())
         with Broker(tmp_path, gateway=ready["url"], rules={"npm": ready["rule_url"]}, options=["--ca-file", ready["ca"]]) as broker, \
                 Relay(broker) as relay:
             result = curl("-N", "-d", "{}", f"{relay.url}/gateway/v1/messages")
-            assert result.stdout.count(b"content_block_delta") == 10 and b"message_stop" in result.stdout
-            assert b"[DONE]" in curl("-N", "-d", "{}", f"{relay.url}/gateway/v1/chat/completions").stdout
+            assert result.stdout.count(
+                b"content_block_delta") == 10 and b"message_stop" in result.stdout
+            assert b"[DONE]" in curl("-N", "-d", "{}",
+                                     f"{relay.url}/gateway/v1/chat/completions").stdout
             assert b"codev-demo" in curl(f"{relay.url}/npm/codev-demo").stdout
             wait_for_count(relay, "streams_finished", 2)
-            leaver = subprocess.Popen([need("curl"), "-sS", "-N", "--noproxy", "*", f"{relay.url}/gateway/v1/messages?events=1000"],
+            leaver = subprocess.Popen([
+                need("curl"), "-sS", "-N", "--noproxy", "*",
+                f"{relay.url}/gateway/v1/messages?events=1000"
+            ],
                                       stdout=subprocess.PIPE)
             assert leaver.stdout.readline()
             leaver.kill()  # in mid-stream
@@ -241,7 +277,7 @@ def test_curl_reads_events_one_by_one(tmp_path):
         gateway.stdout.close()
 
 
-# --- vsock -----------------------------------------------------------------------------------------------------------
+# --- vsock ----------------------------------------------------------------------------------------
 
 LOCAL_CID = 1  # VMADDR_CID_LOCAL: the kernel's own loopback
 
@@ -261,14 +297,19 @@ def vsock_loopback():
 @pytest.mark.skipif(not vsock_loopback(), reason="this kernel has no vsock loopback")
 @pytest.mark.parametrize("cid,served", [(LOCAL_CID, True), (77, False)])
 def test_vsock_demands_the_peers_cid(tmp_path, nginx, cid, served):
-    with Broker(tmp_path, gateway=nginx.url, options=["--listen", "vsock:0", "--peer-cid", str(cid)]) as broker:
+    with Broker(tmp_path,
+                gateway=nginx.url,
+                options=["--listen", "vsock:0", "--peer-cid",
+                         str(cid)]) as broker:
         port = int(broker.ready["listen"][1].rpartition(":")[2])
         with socket.socket(socket.AF_VSOCK) as client:
             client.settimeout(PATIENCE)
             client.connect((LOCAL_CID, port))
             answer = b""
             with contextlib.suppress(OSError):
-                client.sendall(broker.preface + b"GET /gateway/hello.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+                client.sendall(
+                    broker.preface +
+                    b"GET /gateway/hello.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
                 while data := client.recv(65536):
                     answer += data
             assert answer.endswith(b"hello from nginx\n") if served else answer == b""

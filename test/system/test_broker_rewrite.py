@@ -49,7 +49,12 @@ def upstream():
 
 
 def rules_for(upstream):
-    return {"up": upstream.url, "registry": documents.REGISTRY, "files": documents.FILES + "/", "deep": documents.FILES + "/%40scope"}
+    return {
+        "up": upstream.url,
+        "registry": documents.REGISTRY,
+        "files": documents.FILES + "/",
+        "deep": documents.FILES + "/%40scope"
+    }
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +76,10 @@ def fresh():
 def serve(body, content_type, cuts=(), fields=(), status="200 OK"):
     """An answer in pieces that end at `cuts`."""
     def function(peer, head):
-        lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", f"Content-Type: {content_type}", *fields]
+        lines = [
+            f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", f"Content-Type: {content_type}",
+            *fields
+        ]
         peer.send("\r\n".join(lines).encode() + b"\r\n\r\n")
         if head.startswith(b"HEAD "):
             return
@@ -84,21 +92,26 @@ def serve(body, content_type, cuts=(), fields=(), status="200 OK"):
 def ask(client, kind, method=None, fields=(), read=True):
     format_name, path, _, more = KINDS[kind]
     post = format_name == "git-lfs"
-    return client.request("/up" + path, method=method or ("POST" if post else "GET"), fields=[*more, *fields],
-                          body=b"{}" if post else None, read=read)
+    return client.request("/up" + path,
+                          method=method or ("POST" if post else "GET"),
+                          fields=[*more, *fields],
+                          body=b"{}" if post else None,
+                          read=read)
 
 
 def assert_rewritten(response, document, rules, kind):
     expected, count = rewrite_reference.rewrite(document, rules, KINDS[kind][0])
     assert response.status == 200 and response.complete
     if response.body != expected:
-        at = next((i for i, (a, b) in enumerate(zip(response.body, expected)) if a != b), min(len(response.body), len(expected)))
-        assert response.body[max(0, at - 200):at + 200] == expected[max(0, at - 200):at + 200], f"differs at {at}"
+        at = next((i for i, (a, b) in enumerate(zip(response.body, expected)) if a != b),
+                  min(len(response.body), len(expected)))
+        assert response.body[max(0, at - 200):at + 200] == expected[max(0, at - 200):at +
+                                                                    200], f"differs at {at}"
         assert len(response.body) == len(expected)
     return count
 
 
-# --- documents -------------------------------------------------------------------------------------------------------
+# --- documents ------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("size", [1 << 10, 64 << 10, 1 << 20])
 @pytest.mark.parametrize("kind", KINDS)
@@ -133,15 +146,19 @@ def test_every_split(broker, rules, kind):
 
 def small_document(kind, rules):
     texts = {
-        "npm-version": b'{"name":"x","dist":{"tarball":"https:\\/\\/files.example\\/packages\\/x\\/-\\/x-1.tgz","shasum":"0"},'
-                       b'"homepage":"https://files.example/packages/x","readme":"\\"tarball\\":\\"https://files.example/\\""}',
-        "pypi-json": b'{"files":[{"url":"\\u0068ttps://files.example/packages/a-1.whl"},{"url":"https://no.example/b"},'
-                     b'{"url":"../c"}],"meta":{"api-version":"1.0"},"name":"a"}',
-        "pypi-html": b'<html><!-- <a href="https://files.example/packages/x"> --><a href="https:&#x2F;&sol;files.example/packages/a?b&amp;c#d" '
-                     b"data-x='>'>a</a><A HREF=//no.example/b>b</A><a href='/c'>c</a>",
+        "npm-version":
+            b'{"name":"x","dist":{"tarball":"https:\\/\\/files.example\\/packages\\/x\\/-\\/x-1.tgz","shasum":"0"},'
+            b'"homepage":"https://files.example/packages/x","readme":"\\"tarball\\":\\"https://files.example/\\""}',
+        "pypi-json":
+            b'{"files":[{"url":"\\u0068ttps://files.example/packages/a-1.whl"},{"url":"https://no.example/b"},'
+            b'{"url":"../c"}],"meta":{"api-version":"1.0"},"name":"a"}',
+        "pypi-html":
+            b'<html><!-- <a href="https://files.example/packages/x"> --><a href="https:&#x2F;&sol;files.example/packages/a?b&amp;c#d" '
+            b"data-x='>'>a</a><A HREF=//no.example/b>b</A><a href='/c'>c</a>",
         "cargo": b'{"api":"https://registry.example","dl":"https://files.example/packages/{crate}-{version}.crate"}\n',
-        "git-lfs": b'{"objects":[{"oid":"0","actions":{"download":{"href":"https://files.example/packages/0?x=1&y=2","header":'
-                   b'{"href":"https://files.example/"}}}}]}',
+        "git-lfs":
+            b'{"objects":[{"oid":"0","actions":{"download":{"href":"https://files.example/packages/0?x=1&y=2","header":'
+            b'{"href":"https://files.example/"}}}}]}',
     }
     assert rewrite_reference.rewrite(texts[kind], rules, KINDS[kind][0])[1] > 0
     return texts[kind]
@@ -189,35 +206,46 @@ def test_links_so_dense_that_the_answer_is_many_times_longer(broker, rules):
 
 def test_malformed_documents_lose_nothing(broker):
     with broker.client() as client:
-        for body in (b'{"dist":{"tarball":"https://files.example/packages/x', b'{"a":1]' + b"x" * 100000, b"<html>", b"",
+        for body in (b'{"dist":{"tarball":"https://files.example/packages/x',
+                     b'{"a":1]' + b"x" * 100000, b"<html>", b"",
                      b'{"dist":{"tarball":"https://files.example/packages/\\', b"\xff\xfe{\0}\0"):
             serve(body, "application/json")
             response = ask(client, "npm")
             assert response.body == body and response.complete
 
 
-# --- what else is said -----------------------------------------------------------------------------------------------
+# --- what else is said ----------------------------------------------------------------------------
 
 DOCUMENT = b'{"dist":{"tarball":"https://files.example/packages/x.tgz"}}'
 SEEN = DOCUMENT.replace(b"https://files.example/packages", GUEST.encode() + b"/files")
 
 
 def test_fields_stay_true(broker):
-    serve(DOCUMENT, "application/json", fields=[
-        'ETag: "abc"', "Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT", "Content-MD5: x", "Digest: sha-256=x", "Repr-Digest: sha-256=:x:",
-        "Content-Digest: sha-256=:x:", "Accept-Ranges: bytes", "X-Checksum-Sha1: x", "Cache-Control: public, max-age=300",
-        "Vary: Accept", "X-Other: kept"])
+    serve(DOCUMENT,
+          "application/json",
+          fields=[
+              'ETag: "abc"', "Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT", "Content-MD5: x",
+              "Digest: sha-256=x", "Repr-Digest: sha-256=:x:", "Content-Digest: sha-256=:x:",
+              "Accept-Ranges: bytes", "X-Checksum-Sha1: x", "Cache-Control: public, max-age=300",
+              "Vary: Accept", "X-Other: kept"
+          ])
     with broker.client() as client:
         response = ask(client, "npm")
         assert response.body == SEEN
         head = ask(client, "npm", method="HEAD")
     assert response.fields["transfer-encoding"] == "chunked"
     assert response.fields["etag"].startswith('W/"abc~codev-s-')
-    assert "Cache-Control: public, max-age=300" in response.head.decode() and "Cache-Control: no-cache" in response.head.decode()
+    assert "Cache-Control: public, max-age=300" in response.head.decode(
+    ) and "Cache-Control: no-cache" in response.head.decode()
     assert response.fields["vary"] == "Accept" and response.fields["x-other"] == "kept"
-    gone = {"content-length", "last-modified", "content-md5", "digest", "repr-digest", "content-digest", "accept-ranges", "x-checksum-sha1"}
+    gone = {
+        "content-length", "last-modified", "content-md5", "digest", "repr-digest", "content-digest",
+        "accept-ranges", "x-checksum-sha1"
+    }
     assert not gone & set(response.fields)
-    assert {name: value for name, value in response.fields.items() if name != "transfer-encoding"} == head.fields
+    assert {name: value
+            for name, value in response.fields.items()
+            if name != "transfer-encoding"} == head.fields
 
 
 def test_the_upstream_is_asked_for_the_document_as_it_is(broker):
@@ -230,7 +258,8 @@ def test_the_upstream_is_asked_for_the_document_as_it_is(broker):
         client.request("/up/left-pad/-/left-pad-1.0.0.tgz", fields=["Accept-Encoding: gzip, br"])
     asked = [fields_of(head.encode("latin-1")).get("accept-encoding") for head in Answering.heads]
     assert asked == ["identity", "identity", "identity", "gzip, br"]
-    assert "accept-ENCODING: identity\r\nX-Last: 1" in Answering.heads[0]  # where and as the guest wrote it
+    assert "accept-ENCODING: identity\r\nX-Last: 1" in Answering.heads[
+        0]  # where and as the guest wrote it
 
 
 GZIP = ["Content-Encoding: gzip", 'ETag: "abc"', "Last-Modified: x"]
@@ -244,17 +273,23 @@ def test_gzip_all_the_same_is_decoded(broker, rules, kind):
     whole = gzip.compress(document)
     half = len(document) // 2
     with broker.client() as client:
-        for body in (whole, gzip.compress(document[:half]) + gzip.compress(document[half:]), whole + b"\0" * 40, gzip.compress(document, 0)):
-            serve(body, KINDS[kind][2], sorted(rng.randrange(len(body)) for _ in range(20)), fields=GZIP)
+        for body in (whole, gzip.compress(document[:half]) + gzip.compress(document[half:]),
+                     whole + b"\0" * 40, gzip.compress(document, 0)):
+            serve(body,
+                  KINDS[kind][2],
+                  sorted(rng.randrange(len(body)) for _ in range(20)),
+                  fields=GZIP)
             response = ask(client, kind)
             assert_rewritten(response, document, rules, kind)
-            assert "content-encoding" not in response.fields and response.fields["etag"].startswith('W/"abc~codev-s-')
+            assert "content-encoding" not in response.fields and response.fields["etag"].startswith(
+                'W/"abc~codev-s-')
         head = ask(client, kind, method="HEAD")
         assert "content-encoding" not in head.fields and "content-length" not in head.fields
 
 
 def test_gzip_that_grows_a_thousandfold_to_a_slow_reader(broker, rules):
-    document = b'{"files":[{"url":"https://files.example/packages/a"},' + b" " * (8 << 20) + b'{"url":"/b"}]}'
+    document = b'{"files":[{"url":"https://files.example/packages/a"},' + b" " * (
+        8 << 20) + b'{"url":"/b"}]}'
     serve(gzip.compress(document), KINDS["pypi-json"][2], fields=GZIP)
     with broker.client() as client:
         ask(client, "pypi-json", read=False)
@@ -267,7 +302,8 @@ def test_gzip_that_grows_a_thousandfold_to_a_slow_reader(broker, rules):
 
 def test_gzip_that_is_cut_or_spoiled_breaks_off(broker):
     whole = gzip.compress(DOCUMENT * 20)
-    for body in (whole[:-1], whole[:-8], whole[:len(whole) // 2], whole[:5], whole[:-8] + b"\0" * 8, b"no gzip at all", DOCUMENT):
+    for body in (whole[:-1], whole[:-8], whole[:len(whole) // 2], whole[:5], whole[:-8] + b"\0" * 8,
+                 b"no gzip at all", DOCUMENT):
         serve(body, "application/json", fields=GZIP)
         with broker.client() as client:
             response = ask(client, "npm")
@@ -278,7 +314,9 @@ def test_gzip_that_is_cut_or_spoiled_breaks_off(broker):
 
 def test_compressed_in_another_way_passes_as_it_is(broker):
     for coding in ("br", "gzip, gzip", "zstd"):
-        serve(b"compressed", "application/json", fields=[f"Content-Encoding: {coding}", 'ETag: "abc"', "Last-Modified: x"])
+        serve(b"compressed",
+              "application/json",
+              fields=[f"Content-Encoding: {coding}", 'ETag: "abc"', "Last-Modified: x"])
         response = broker.get("/up/left-pad")
         assert response.body == b"compressed" and response.fields["content-encoding"] == coding
         assert response.fields["etag"] == '"abc"' and response.fields["content-length"] == "10"
@@ -290,7 +328,8 @@ def revalidating(etag):
     def function(peer, head):
         given = fields_of(head).get("if-none-match", "")
         if etag in [tag.strip() for tag in given.split(",")]:
-            peer.send(f"HTTP/1.1 304 Not Modified\r\nETag: {etag}\r\nLast-Modified: x\r\n\r\n".encode())
+            peer.send(
+                f"HTTP/1.1 304 Not Modified\r\nETag: {etag}\r\nLast-Modified: x\r\n\r\n".encode())
         else:
             peer.answer(DOCUMENT, fields=["Content-Type: application/json", f"ETag: {etag}"])
     Answering.function = function
@@ -303,8 +342,10 @@ def test_a_conditional_request_works_as_without_us(broker, etag):
         ours = ask(client, "npm").fields["etag"]
         for given in (ours, f'"zzz", {ours}'):
             again = ask(client, "npm", fields=[f"If-None-Match: {given}"])
-            assert again.status == 304 and again.fields["etag"] == ours and "last-modified" not in again.fields
-            assert etag in fields_of(Answering.heads[-1].encode())["if-none-match"] and "codev" not in Answering.heads[-1]
+            assert again.status == 304 and again.fields[
+                "etag"] == ours and "last-modified" not in again.fields
+            assert etag in fields_of(Answering.heads[-1].encode()
+                                     )["if-none-match"] and "codev" not in Answering.heads[-1]
         assert ask(client, "npm", method="HEAD", fields=[f"If-None-Match: {ours}"]).status == 304
         assert ask(client, "npm", fields=['If-None-Match: "other"']).body == SEEN
 
@@ -314,7 +355,10 @@ def test_a_copy_made_under_other_rules_is_fetched_again(tmp_path, broker, upstre
     with broker.client() as client:
         ours = ask(client, "npm").fields["etag"]
     with Broker(tmp_path, rules={"up": upstream.url}) as other, other.client() as client:
-        response = ask(client, "npm", fields=[f"If-None-Match: {ours}", "If-Modified-Since: Mon, 01 Jan 2024 00:00:00 GMT"])
+        response = ask(
+            client,
+            "npm",
+            fields=[f"If-None-Match: {ours}", "If-Modified-Since: Mon, 01 Jan 2024 00:00:00 GMT"])
         assert response.status == 200 and b"/_undeclared/files.example/packages/x.tgz" in response.body
         assert "If-" not in Answering.heads[-1]
         assert response.fields["etag"] != ours
@@ -323,8 +367,12 @@ def test_a_copy_made_under_other_rules_is_fetched_again(tmp_path, broker, upstre
 def test_a_part_of_a_document_is_given_whole(broker):
     def function(peer, head):
         if "range" in fields_of(head):
-            peer.answer(DOCUMENT[5:20], status="206 Partial Content",
-                        fields=["Content-Type: application/json", f"Content-Range: bytes 5-19/{len(DOCUMENT)}", 'ETag: "abc"'])
+            peer.answer(DOCUMENT[5:20],
+                        status="206 Partial Content",
+                        fields=[
+                            "Content-Type: application/json",
+                            f"Content-Range: bytes 5-19/{len(DOCUMENT)}", 'ETag: "abc"'
+                        ])
         else:
             peer.answer(DOCUMENT, fields=["Content-Type: application/json", 'ETag: "abc"'])
     Answering.function = function
@@ -334,56 +382,76 @@ def test_a_part_of_a_document_is_given_whole(broker):
         assert len(Answering.heads) == 2 and "Range" not in Answering.heads[1]
         # and what is no such document keeps its parts
         def file(peer, head):
-            peer.answer(b"x" * 5, status="206 Partial Content", fields=["Content-Type: application/x-iso", "Content-Range: bytes 0-4/9"])
+            peer.answer(b"x" * 5,
+                        status="206 Partial Content",
+                        fields=["Content-Type: application/x-iso", "Content-Range: bytes 0-4/9"])
         Answering.function = file
         response = client.request("/up/disk", fields=["Range: bytes=0-4"])
-        assert response.status == 206 and response.body == b"xxxxx" and response.fields["content-range"] == "bytes 0-4/9"
+        assert response.status == 206 and response.body == b"xxxxx" and response.fields[
+            "content-range"] == "bytes 0-4/9"
 
 
 def test_other_answers_are_not_touched(broker):
     fields = ['ETag: "abc"', "Last-Modified: x", "Accept-Ranges: bytes", "Digest: x"]
     with broker.client() as client:
         for target, content_type, status in [
-                ("/up/left-pad/-/left-pad-1.0.0.tgz", "application/json", "200 OK"), ("/up/left-pad", "text/plain", "200 OK"),
-                ("/up/left-pad", "application/json", "404 Not Found"), ("/up/packages/x.whl", "text/html", "200 OK"),
-                ("/up/packages/x.whl.metadata", "application/vnd.pypi.simple.v1+json", "200 OK"),
-                ("/up/hello.txt", "application/json", "200 OK"), ("/up/dists/stable/InRelease", "application/json", "200 OK"),
-                ("/up/sumdb/sum.example/lookup/x@v1", "application/json", "200 OK")]:
+            ("/up/left-pad/-/left-pad-1.0.0.tgz", "application/json", "200 OK"),
+            ("/up/left-pad", "text/plain", "200 OK"),
+            ("/up/left-pad", "application/json", "404 Not Found"),
+            ("/up/packages/x.whl", "text/html", "200 OK"),
+            ("/up/packages/x.whl.metadata", "application/vnd.pypi.simple.v1+json", "200 OK"),
+            ("/up/hello.txt", "application/json", "200 OK"),
+            ("/up/dists/stable/InRelease", "application/json", "200 OK"),
+            ("/up/sumdb/sum.example/lookup/x@v1", "application/json", "200 OK")
+        ]:
             serve(DOCUMENT, content_type, fields=fields, status=status)
             response = client.request(target)
             assert response.body == DOCUMENT, target
-            assert response.fields["etag"] == '"abc"' and response.fields["content-length"] == str(len(DOCUMENT))
+            assert response.fields["etag"] == '"abc"' and response.fields["content-length"] == str(
+                len(DOCUMENT))
             assert response.fields["last-modified"] == "x" and response.fields["digest"] == "x"
 
 
 def test_the_gateway_is_never_rewritten_nor_a_target(tmp_path):
     body = b'{"dist":{"tarball":"%s/v1/x.tgz"}}'
-    with Upstream(serve_with(lambda peer, head: peer.answer(body % server.url.encode(), fields=["Content-Type: application/json"]))) as server:
+    with Upstream(
+            serve_with(lambda peer, head: peer.answer(
+                body % server.url.encode(), fields=["Content-Type: application/json"]))) as server:
         with Broker(tmp_path, gateway=server.url, rules={"up": server.url + "/only"}) as broker:
             assert broker.get("/gateway/left-pad").body == body % server.url.encode()
             host = server.url.removeprefix("https://")
-            assert f"{GUEST}/_undeclared/{host}/v1/x.tgz" in broker.get("/up/left-pad").body.decode()
+            assert f"{GUEST}/_undeclared/{host}/v1/x.tgz" in broker.get(
+                "/up/left-pad").body.decode()
 
 
 def test_the_guests_host_header_counts_for_nothing(broker):
     serve(DOCUMENT, "application/json")
     with broker.client() as client:
-        client.send("GET /up/left-pad HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: evil.example\r\n\r\n")
+        client.send(
+            "GET /up/left-pad HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: evil.example\r\n\r\n"
+        )
         assert client.response().body == SEEN
 
 
 def test_guest_url(tmp_path, upstream):
-    serve(DOCUMENT, "application/json", fields=["Link: <https://files.example/packages/y>; rel=next"])
-    with Broker(tmp_path, rules=rules_for(upstream), options=["--guest-url", "http://[::1]:9000"]) as broker:
+    serve(DOCUMENT,
+          "application/json",
+          fields=["Link: <https://files.example/packages/y>; rel=next"])
+    with Broker(tmp_path, rules=rules_for(upstream), options=["--guest-url",
+                                                              "http://[::1]:9000"]) as broker:
         response = broker.get("/up/left-pad")
         assert b'"http://[::1]:9000/files/x.tgz"' in response.body
         assert response.fields["link"] == "<http://[::1]:9000/files/y>; rel=next"
 
 
 def test_link_header(broker, upstream):
-    serve(b"[]", "application/json", fields=[
-        f'Link: <{upstream.url}/items?page=2>; rel="next", <https://files.example/packages/x>; rel=x; title="<{upstream.url}/>"',
-        "Link: <https://elsewhere.example/y>; rel=y, </items?page=9>; rel=last"])
+    serve(
+        b"[]",
+        "application/json",
+        fields=[
+            f'Link: <{upstream.url}/items?page=2>; rel="next", <https://files.example/packages/x>; rel=x; title="<{upstream.url}/>"',
+            "Link: <https://elsewhere.example/y>; rel=y, </items?page=9>; rel=last"
+        ])
     head = broker.get("/up/repos/x/items").head.decode()
     assert f'Link: <{GUEST}/up/items?page=2>; rel="next", <{GUEST}/files/x>; rel=x; title="<{upstream.url}/>"\r\n' in head
     assert f"Link: <https://elsewhere.example/y>; rel=y, <{GUEST}/up/items?page=9>; rel=last\r\n" in head
@@ -406,31 +474,53 @@ def test_a_tarball_by_its_rewritten_link(tmp_path):
 
     def files(peer, head):
         if "range" in fields_of(head):
-            peer.answer(tarball[10:20], status="206 Partial Content", fields=[f"Content-Range: bytes 10-19/{len(tarball)}"])
+            peer.answer(tarball[10:20],
+                        status="206 Partial Content",
+                        fields=[f"Content-Range: bytes 10-19/{len(tarball)}"])
         else:
-            peer.answer(tarball, fields=["Content-Type: application/octet-stream", 'ETag: "t"', "Accept-Ranges: bytes"])
+            peer.answer(tarball,
+                        fields=[
+                            "Content-Type: application/octet-stream", 'ETag: "t"',
+                            "Accept-Ranges: bytes"
+                        ])
 
     def registry(peer, _):
         url = f"{store.url}/x/-/x-1.0.0.tgz"
-        peer.answer(json.dumps({"versions": {"1.0.0": {"dist": {"tarball": url, "integrity": integrity}}}}).encode(),
+        peer.answer(json.dumps({
+            "versions": {
+                "1.0.0": {
+                    "dist": {
+                        "tarball": url,
+                        "integrity": integrity
+                    }
+                }
+            }
+        }).encode(),
                     fields=["Content-Type: application/json"])
 
     with Upstream(serve_with(files)) as store, Upstream(serve_with(registry)) as index:
-        with Broker(tmp_path, rules={"npm": index.url, "store": store.url}) as broker, broker.client() as client:
+        with Broker(tmp_path, rules={
+                "npm": index.url,
+                "store": store.url
+        }) as broker, broker.client() as client:
             dist = client.request("/npm/x").json["versions"]["1.0.0"]["dist"]
             path = urllib.parse.urlsplit(dist["tarball"]).path
             assert path == "/store/x/-/x-1.0.0.tgz"
             response = client.request(path)
-            assert "sha512-" + base64.b64encode(hashlib.sha512(response.body).digest()).decode() == dist["integrity"]
-            assert response.fields["etag"] == '"t"' and response.fields["content-length"] == str(len(tarball))
+            assert "sha512-" + base64.b64encode(hashlib.sha512(
+                response.body).digest()).decode() == dist["integrity"]
+            assert response.fields["etag"] == '"t"' and response.fields["content-length"] == str(
+                len(tarball))
             assert client.request(path, fields=["Range: bytes=10-19"]).body == tarball[10:20]
 
 
-# --- ends ------------------------------------------------------------------------------------------------------------
+# --- ends -----------------------------------------------------------------------------------------
 
 def test_an_upstream_that_breaks_off_breaks_off(broker):
     def function(peer, _):
-        peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n" + DOCUMENT[:40])
+        peer.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n" +
+            DOCUMENT[:40])
         arrived.wait(PATIENCE)
         peer.reset()
     arrived, Answering.function = threading.Event(), function
@@ -448,7 +538,8 @@ def test_an_old_client_reads_until_the_end(broker):
     with broker.client() as client:
         client.send("GET /up/left-pad HTTP/1.0\r\n\r\n")
         response = client.response()
-    assert response.body == SEEN and "transfer-encoding" not in response.fields and response.fields["connection"] == "close"
+    assert response.body == SEEN and "transfer-encoding" not in response.fields and response.fields[
+        "connection"] == "close"
 
 
 def test_a_document_comes_as_it_is_sent(broker):
@@ -456,8 +547,11 @@ def test_a_document_comes_as_it_is_sent(broker):
     go_on = threading.Event()
 
     def function(peer, _):
-        peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
-        for piece in (b'{"name":"x","readme":"half a ', b'sentence","dist":{"tarball":"https://files', b'.example/packages/x.tgz"}}'):
+        peer.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        for piece in (b'{"name":"x","readme":"half a ',
+                      b'sentence","dist":{"tarball":"https://files', b'.example/packages/x.tgz"}}'):
             peer.send(b"%x\r\n%s\r\n" % (len(piece), piece))
             assert go_on.wait(PATIENCE)
             go_on.clear()
@@ -468,7 +562,8 @@ def test_a_document_comes_as_it_is_sent(broker):
         client.read_until(b"\r\n\r\n")
         pieces = client.read_chunks()
         received = b""
-        for expected in (b'{"name":"x","readme":"half a ', b'sentence","dist":{"tarball":"', b'http://127.0.0.1:8788/files/x.tgz"}}'):
+        for expected in (b'{"name":"x","readme":"half a ', b'sentence","dist":{"tarball":"',
+                         b'http://127.0.0.1:8788/files/x.tgz"}}'):
             while len(received) < len(expected):
                 received += next(pieces)
             assert received == expected
@@ -477,7 +572,7 @@ def test_a_document_comes_as_it_is_sent(broker):
         assert next(pieces, None) is None
 
 
-# --- memory ----------------------------------------------------------------------------------------------------------
+# --- memory ---------------------------------------------------------------------------------------
 
 STREAMS = 64
 
@@ -493,7 +588,9 @@ def test_64_streams_of_50_mb_need_little_memory(tmp_path, upstream, coding):
     sent = []
 
     def function(peer, _):
-        peer.send(f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{fields}Content-Length: {pieces * len(piece)}\r\n\r\n".encode())
+        peer.send(
+            f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{fields}Content-Length: {pieces * len(piece)}\r\n\r\n"
+            .encode())
         sent.append(peer)
         for _ in range(pieces):
             peer.send(piece)

@@ -13,7 +13,8 @@ import pytest
 from broker_harness import PATIENCE, SANITIZED, Broker, Upstream, fields_of, serve_with
 
 MIB = 1 << 20
-LARGE = int(os.environ.get("CODEV_LARGE_MIB", "64" if SANITIZED else "256")) * MIB  # 1024 in a longer run
+LARGE = int(os.environ.get("CODEV_LARGE_MIB",
+                           "64" if SANITIZED else "256")) * MIB  # 1024 in a longer run
 BLOCK = bytes(range(256)) * 256
 
 
@@ -32,14 +33,18 @@ class Scene:
         self.upstream.__exit__(kind, *rest)
 
 
-# --- downwards -------------------------------------------------------------------------------------------------------
+# --- downwards ------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("framing", ["chunked", "length", "close"])
 @pytest.mark.parametrize("kind", ["text/event-stream", "application/octet-stream"])
 def test_pieces_arrive_one_by_one(tmp_path, framing, kind):
     """The upstream sends the next piece only when the client has the one before: nothing may be held back."""
     steps = queue.Queue()
-    head = {"chunked": b"Transfer-Encoding: chunked\r\n", "length": b"Content-Length: 500\r\n", "close": b""}[framing]
+    head = {
+        "chunked": b"Transfer-Encoding: chunked\r\n",
+        "length": b"Content-Length: 500\r\n",
+        "close": b""
+    }[framing]
 
     def handler(peer):
         peer.read_head()
@@ -150,7 +155,7 @@ def test_stalled_streams_beside_live_ones(tmp_path):
         assert response.complete and len(response.body) == 8 * MIB // 50_000 * 50_000
 
 
-# --- upwards ---------------------------------------------------------------------------------------------------------
+# --- upwards --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_upload_arrives_piece_by_piece(tmp_path, chunked):
@@ -186,7 +191,8 @@ def test_large_upload_to_a_slow_upstream_in_bounded_memory(tmp_path, chunked):
         while peer.read_head():
             go_on.wait(PATIENCE)
             digest, length = hashlib.sha256(), 0
-            pieces = peer.read_chunks() if chunked else (peer.read(len(BLOCK)) for _ in range(LARGE // len(BLOCK)))
+            pieces = peer.read_chunks() if chunked else (peer.read(len(BLOCK))
+                                                         for _ in range(LARGE // len(BLOCK)))
             for piece in pieces:
                 digest.update(piece)
                 length += len(piece)
@@ -195,8 +201,9 @@ def test_large_upload_to_a_slow_upstream_in_bounded_memory(tmp_path, chunked):
 
     with Scene(tmp_path, handler) as scene, scene.broker.client() as client:
         before = scene.broker.rss_kib()
-        client.send("POST /gateway/x HTTP/1.1\r\nHost: h\r\n"
-                    + ("Transfer-Encoding: chunked" if chunked else f"Content-Length: {LARGE}") + "\r\n\r\n")
+        client.send("POST /gateway/x HTTP/1.1\r\nHost: h\r\n" +
+                    ("Transfer-Encoding: chunked" if chunked else f"Content-Length: {LARGE}") +
+                    "\r\n\r\n")
         piece = b"%x\r\n%s\r\n" % (len(BLOCK), BLOCK) if chunked else BLOCK
         client.socket.settimeout(1)
         sent, left = 0, b""
@@ -255,12 +262,13 @@ def test_early_answer_while_uploading(tmp_path, status):
         peer.wait_closed()
 
     with Scene(tmp_path, handler) as scene, scene.broker.client() as client:
-        client.send(b"POST /gateway/x HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 1000)
+        client.send(b"POST /gateway/x HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n" +
+                    b"x" * 1000)
         response = client.response()
         assert response.status == int(status[:3]) and response.body == b"enough"
 
 
-# --- the client leaves -----------------------------------------------------------------------------------------------
+# --- the client leaves ----------------------------------------------------------------------------
 
 def leave(client, how):
     if how == "close":
@@ -272,7 +280,8 @@ def leave(client, how):
 
 
 @pytest.mark.parametrize("how", ["close", "half"])
-@pytest.mark.parametrize("phase", ["tls", "before-the-head", "head-only", "mid-stream", "mid-upload", "paused"])
+@pytest.mark.parametrize(
+    "phase", ["tls", "before-the-head", "head-only", "mid-stream", "mid-upload", "paused"])
 def test_cancel_reaches_the_upstream(tmp_path, phase, how):
     """The client leaves; the upstream sees its connection end. The broker itself does it at once: 200 ms are allowed for
     it, and a loaded machine gets more."""
@@ -303,7 +312,8 @@ def test_cancel_reaches_the_upstream(tmp_path, phase, how):
     with upstream, Broker(tmp_path, gateway=upstream.url) as broker:
         client = broker.client()
         if phase == "mid-upload":
-            client.send(b"POST /gateway/x HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n" + b"x" * 1000)
+            client.send(b"POST /gateway/x HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n" +
+                        b"x" * 1000)
         else:
             client.request("/gateway/x", read=False)
         if phase == "mid-stream":
@@ -371,16 +381,19 @@ def test_a_hundred_aborted_streams(tmp_path):
             time.sleep(0.05)
 
 
-# --- connections that are kept ---------------------------------------------------------------------------------------
+# --- connections that are kept --------------------------------------------------------------------
 
 def test_connections_are_kept(tmp_path):
-    with Scene(tmp_path, serve_with(lambda peer, head: peer.answer())) as scene, scene.broker.client() as client:
+    with Scene(
+            tmp_path,
+            serve_with(lambda peer, head: peer.answer())) as scene, scene.broker.client() as client:
         for method in ["GET"] * 10 + ["POST"] * 10:
             assert client.request("/gateway/x", method=method).status == 200
         assert scene.upstream.accepted == 1
 
 
-@pytest.mark.parametrize("method,status,times", [("GET", 200, 2), ("HEAD", 200, 2), ("POST", 502, 1), ("DELETE", 502, 1),
+@pytest.mark.parametrize("method,status,times", [("GET", 200, 2), ("HEAD", 200, 2),
+                                                 ("POST", 502, 1), ("DELETE", 502, 1),
                                                  ("PUT", 502, 1)])
 def test_stale_connection(tmp_path, method, status, times):
     """The upstream closes a kept connection when the next request arrives on it: a safe one is asked again on a new
@@ -413,7 +426,8 @@ def test_connection_that_the_upstream_closed_meanwhile(tmp_path, method):
         if peer.read_head():
             peer.answer()
             peer.connection.settimeout(0)
-            with pytest.raises(ssl.SSLWantReadError):  # TLS's goodbye has gone, and the broker's is not awaited
+            with pytest.raises(ssl.SSLWantReadError
+                               ):  # TLS's goodbye has gone, and the broker's is not awaited
                 peer.connection.unwrap()
             goodbyes.release()
 
@@ -423,7 +437,7 @@ def test_connection_that_the_upstream_closed_meanwhile(tmp_path, method):
             assert goodbyes.acquire(timeout=PATIENCE)
 
 
-# --- limits ----------------------------------------------------------------------------------------------------------
+# --- limits ---------------------------------------------------------------------------------------
 
 def test_more_requests_than_allowed_are_503(tmp_path):
     go_on = threading.Event()
@@ -515,7 +529,7 @@ def test_a_quiet_stream_is_not_cut(tmp_path):
         assert response.complete and response.body == b"." * 8
 
 
-# --- counts ----------------------------------------------------------------------------------------------------------
+# --- counts ---------------------------------------------------------------------------------------
 
 def test_descriptors_after_a_thousand_requests_and_two_hundred_at_once(tmp_path):
     with Scene(tmp_path, serve_with(lambda peer, head: peer.answer())) as scene:

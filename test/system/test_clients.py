@@ -29,7 +29,7 @@ CLIENTS = ["curl", "requests", "fetch", "openai", "anthropic"]
 SLOW = 60  # seconds: node on a loaded machine
 
 
-# --- what has to be there --------------------------------------------------------------------------------------------
+# --- what has to be there -------------------------------------------------------------------------
 
 def need(program):
     path = shutil.which(program)
@@ -45,12 +45,17 @@ def modules():
     try:
         return npm_modules.modules(HERE)
     except subprocess.CalledProcessError as fault:
-        pytest.skip(f"npm cannot install the SDKs: {fault.stderr.decode(errors='replace').strip().splitlines()[-1:]}")
+        pytest.skip(
+            f"npm cannot install the SDKs: {fault.stderr.decode(errors='replace').strip().splitlines()[-1:]}"
+        )
 
 
 def command_of(client, base, request):
     if client == "curl":
-        return [need("curl"), "-sS", "-N", "--fail-with-body", "--noproxy", "*", "-d", "{}", f"{base}/v1/messages"]
+        return [
+            need("curl"), "-sS", "-N", "--fail-with-body", "--noproxy", "*", "-d", "{}",
+            f"{base}/v1/messages"
+        ]
     if client == "requests":
         if not importlib.util.find_spec("requests"):
             pytest.skip("python3-requests is not installed")
@@ -60,17 +65,22 @@ def command_of(client, base, request):
     return [need("node"), str(HERE / "stream.mjs"), str(folder), client, base]
 
 
-# --- gateway, broker, agent ------------------------------------------------------------------------------------------
+# --- gateway, broker, agent -----------------------------------------------------------------------
 
 class DemoGateway:
     """The tour's, telling as each event of a stream leaves."""
 
     def __init__(self, folder):
         (folder / "token").write_text(SECRET)
-        self.process = subprocess.Popen(
-            [sys.executable, str(TOP / "qemu-harness/tour/demo_gateway.py"), "--dir", str(folder / "demo"), "--token-file",
-             str(folder / "token"), "--events", str(EVENTS), "--interval-ms", "150", "--announce"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([
+            sys.executable,
+            str(TOP / "qemu-harness/tour/demo_gateway.py"), "--dir",
+            str(folder / "demo"), "--token-file",
+            str(folder / "token"), "--events",
+            str(EVENTS), "--interval-ms", "150", "--announce"
+        ],
+                                        stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
         ready = json.loads(self.process.stdout.readline())
         self.url, self.ca = ready["url"], ready["ca"]
         self.sent = queue.Queue()
@@ -95,7 +105,9 @@ def gateway(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory, gateway):
-    with Broker(tmp_path_factory.mktemp("clients"), gateway=gateway.url, rules={"down": "https://127.0.0.1:1"},
+    with Broker(tmp_path_factory.mktemp("clients"),
+                gateway=gateway.url,
+                rules={"down": "https://127.0.0.1:1"},
                 options=["--ca-file", gateway.ca]) as running:
         yield running
 
@@ -105,7 +117,12 @@ def base(broker):
     """Where the sandbox's programs find the broker."""
     front = relay_harness.listen_tcp()
     port = front.getsockname()[1]
-    with relay_harness.running([{"role": "broker", "fd": front, "dial": [f"unix:{broker.socket}"], "secret": broker.token}]):
+    with relay_harness.running([{
+            "role": "broker",
+            "fd": front,
+            "dial": [f"unix:{broker.socket}"],
+            "secret": broker.token
+    }]):
         yield f"http://127.0.0.1:{port}"
 
 
@@ -135,8 +152,11 @@ def start(request):
     started = []
 
     def run(client, base):
-        process = subprocess.Popen(command_of(client, base, request), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, env=environment())
+        process = subprocess.Popen(command_of(client, base, request),
+                                   stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE,
+                                   env=environment())
         started.append(process)
         return process
 
@@ -146,7 +166,7 @@ def start(request):
         process.communicate()
 
 
-# --- tests -----------------------------------------------------------------------------------------------------------
+# --- tests ----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_streams_piece_by_piece(client, base, gateway, start):
@@ -165,7 +185,8 @@ def first_piece_comes_early(client, base, gateway, start):
             sent_by_then = gateway.sent.qsize()
         got.append(piece)
     assert process.wait(SLOW) == 0, process.stderr.read()
-    assert [list(piece) for piece in got] == [["text"]] * EVENTS + [["end"]], (got, process.stderr.read())
+    assert [list(piece)
+            for piece in got] == [["text"]] * EVENTS + [["end"]], (got, process.stderr.read())
     assert "".join(piece.get("text", "") for piece in got).startswith("A sandbox is a small room")
     return sent_by_then < EVENTS
 
@@ -182,7 +203,8 @@ def refusal(client, start, base, route):
 @pytest.mark.parametrize("client", CLIENTS)
 def test_refusals_show_the_brokers_message(client, base, broker, start):
     """An unknown name, an upstream that is down, and a login that has ended, the client's own way of saying it."""
-    expected = [("nope", 404, "no rule of that name in sandbox-egress.json"), ("down", 502, "the upstream could not be reached")]
+    expected = [("nope", 404, "no rule of that name in sandbox-egress.json"),
+                ("down", 502, "the upstream could not be reached")]
     for route, status, message in expected:
         got = refusal(client, start, base, route)
         assert message in got["error"] and got.get("status", status) == status, got

@@ -11,14 +11,18 @@ DOCUMENTS = ["doc/security.md", "test/qemu/README.md"]
 def named(document):
     """(file, test or None) of every mention; `::NAME` alone goes on with the file named before it."""
     file = None
-    for name, test in re.findall(r"`((?:[\w/]*test_\w+\.(?:py|c))?)(?:::(\w+\*?))?`", (TOP / document).read_text()):
+    for name, test in re.findall(r"`((?:[\w/]*test_\w+\.(?:py|c))?)(?:::(\w+\*?))?`",
+                                 (TOP / document).read_text()):
         file = name or file
         if name or test:
             yield file, test
 
 
 def text_of(file):
-    found = [path for path in (TOP / file, TOP / "test" / "qemu" / file, TOP / "test" / "system" / file) if path.exists()]
+    found = [
+        path for path in (TOP / file, TOP / "test" / "qemu" / file, TOP / "test" / "system" / file)
+        if path.exists()
+    ]
     assert found, f"there is no {file}"
     return found[0].read_text()
 
@@ -31,4 +35,5 @@ def test_every_test_that_is_named_exists(document):
         text = text_of(file)
         if test:
             pattern = re.escape(test).replace(r"\*", r"\w+")
-            assert re.search(rf"^(?:def |static void ){pattern}\(", text, re.MULTILINE), f"{document}: no {test} in {file}"
+            assert re.search(rf"^(?:def |static void ){pattern}\(", text,
+                             re.MULTILINE), f"{document}: no {test} in {file}"

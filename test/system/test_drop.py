@@ -14,11 +14,13 @@ import tempfile
 
 import pytest
 
-DRIVER = pathlib.Path(os.environ.get("CODEV_BIN", "build/bin")).resolve().parent / "test" / "drop_driver"
+DRIVER = pathlib.Path(os.environ.get("CODEV_BIN",
+                                     "build/bin")).resolve().parent / "test" / "drop_driver"
 UID, GID = 4321, 4322
 PATIENCE = 120
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it is the way from root that is tested")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0,
+                                reason="needs root: it is the way from root that is tested")
 
 
 @pytest.fixture
@@ -31,8 +33,13 @@ def home():
 
 def dropped(home, *command, namespaces=False, **more):
     options = ["--user-namespaces"] if namespaces else []
-    return subprocess.run([DRIVER, *options, str(UID), str(GID), home, *command], capture_output=True, text=True,
-                          timeout=PATIENCE, stdin=subprocess.DEVNULL, **more)
+    return subprocess.run(
+        [DRIVER, *options, str(UID), str(GID), home, *command],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        stdin=subprocess.DEVNULL,
+        **more)
 
 
 def works(home, *command, **more):
@@ -88,7 +95,8 @@ with multiprocessing.Pool(2) as pool: print(pool.map(abs, [-1, -2]))
 try: socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)
 except OSError as error: print(error.errno)
 """
-    assert works(home, "/usr/bin/python3", "-c", script).split() == ["thread", "child", "[1,", "2]", "97"]
+    assert works(home, "/usr/bin/python3", "-c",
+                 script).split() == ["thread", "child", "[1,", "2]", "97"]
 
 
 def test_node(home):
@@ -111,7 +119,8 @@ def test_git(home):
     repository = str(home / "repository")
     (home / "repository" / "file").write_text("text\n")
     works(home, "git", "-C", repository, "add", "file")
-    works(home, "git", "-C", repository, "-c", "user.name=n", "-c", "user.email=e@example", "commit", "-qm", "message")
+    works(home, "git", "-C", repository, "-c", "user.name=n", "-c", "user.email=e@example",
+          "commit", "-qm", "message")
     works(home, "git", "clone", "-q", repository, "clone")
     assert works(home, "git", "-C", str(home / "clone"), "log", "--format=%s").strip() == "message"
     works(home, "git", "-C", repository, "gc", "-q")
@@ -124,8 +133,8 @@ def test_gdb(home):
     if not shutil.which("gcc"):
         pytest.skip("gcc is not installed")
     subprocess.run(["gcc", "-g", "-O0", "-o", program, source], check=True)
-    said = works(home, "gdb", "-q", "-batch", "-ex", "break main", "-ex", "run", "-ex", "next", "-ex", "print value",
-                 str(program))
+    said = works(home, "gdb", "-q", "-batch", "-ex", "break main", "-ex", "run", "-ex", "next",
+                 "-ex", "print value", str(program))
     assert "$1 = 43" in said
 
 
@@ -152,19 +161,33 @@ NUMBERS = {  # x86_64, aarch64
 
 def call(home, name, *arguments, namespaces=False):
     number = NUMBERS[name][os.uname().machine == "aarch64"]
-    done = subprocess.run(
-        [DRIVER, *(["--user-namespaces"] if namespaces else []), str(UID), str(GID), home, "/usr/bin/python3", "-c", CALLS],
-        input=" ".join([name, str(number), *map(str, arguments)]) + "\n", capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run([
+        DRIVER, *(["--user-namespaces"] if namespaces else []),
+        str(UID),
+        str(GID), home, "/usr/bin/python3", "-c", CALLS
+    ],
+                          input=" ".join([name, str(number), *map(str, arguments)]) + "\n",
+                          capture_output=True,
+                          text=True,
+                          timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()[1]
 
 
 @pytest.mark.parametrize("name, arguments, answer", [
-    ("unshare", (0x10000000,), "EPERM"), ("unshare", (0x40000000,), "EPERM"), ("unshare", (0x400,), "worked"),
-    ("mount", (0, 0, 0, 0, 0), "EPERM"), ("setns", (0, 0), "EPERM"), ("fsopen", (0, 0), "EPERM"),
-    ("io_uring_setup", (1, 0), "ENOSYS"), ("clone3", (0, 0), "ENOSYS"), ("bpf", (0, 0, 0), "EPERM"),
-    ("keyctl", (0, 0), "EPERM"), ("userfaultfd", (1,), "EPERM"), ("ptrace", (0,), "worked"),
-    ("personality", (0x0040000,), "worked"),
+    ("unshare", (0x10000000, ), "EPERM"),
+    ("unshare", (0x40000000, ), "EPERM"),
+    ("unshare", (0x400, ), "worked"),
+    ("mount", (0, 0, 0, 0, 0), "EPERM"),
+    ("setns", (0, 0), "EPERM"),
+    ("fsopen", (0, 0), "EPERM"),
+    ("io_uring_setup", (1, 0), "ENOSYS"),
+    ("clone3", (0, 0), "ENOSYS"),
+    ("bpf", (0, 0, 0), "EPERM"),
+    ("keyctl", (0, 0), "EPERM"),
+    ("userfaultfd", (1, ), "EPERM"),
+    ("ptrace", (0, ), "worked"),
+    ("personality", (0x0040000, ), "worked"),
 ])
 def test_calls(home, name, arguments, answer):
     assert call(home, name, *arguments) == answer

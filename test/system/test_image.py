@@ -25,8 +25,12 @@ def build_image(folder, **environment):
             shutil.copy(built, folder / name)
         else:
             (folder / name).write_text(name)
-    subprocess.run([TOP / "rootfs" / "image.py", ARCH, BUILD / "sysroot" / ARCH, folder], check=True,
-                   env={**os.environ, **environment})
+    subprocess.run([TOP / "rootfs" / "image.py", ARCH, BUILD / "sysroot" / ARCH, folder],
+                   check=True,
+                   env={
+                       **os.environ,
+                       **environment
+                   })
     return folder
 
 
@@ -56,15 +60,18 @@ def test_two_builds_give_the_same_bytes(image, tmp_path):
     scratch = pathlib.Path("/dev/shm")
     old = os.umask(0o077)
     try:
-        second = build_image(tmp_path / "second", TMPDIR=str(scratch if scratch.is_dir() else tmp_path),
-                             LC_ALL="C.UTF-8", TZ="Asia/Tokyo")
+        second = build_image(tmp_path / "second",
+                             TMPDIR=str(scratch if scratch.is_dir() else tmp_path),
+                             LC_ALL="C.UTF-8",
+                             TZ="Asia/Tokyo")
     finally:
         os.umask(old)
     for name in ("rootfs.tar", "rootfs.erofs"):
         assert (image / name).read_bytes() == (second / name).read_bytes(), name
 
 
-@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="needs root to become somebody else")
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"),
+                    reason="needs root to become somebody else")
 def test_an_ordinary_user_builds_the_same_bytes(image, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
@@ -79,19 +86,30 @@ def test_an_ordinary_user_builds_the_same_bytes(image, tmp_path):
     script = 'd=$(mktemp -d) && cd "$d" && tar -x && other/rootfs/image.py "$0" other/sysroot other >&2 && ' \
              'sha256sum other/rootfs.tar other/rootfs.erofs; rm -rf "$d"'
     with open(tmp_path / "inputs.tar", "rb") as inputs:
-        done = subprocess.run(
-            ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "TMPDIR=/tmp", "sh", "-c", script,
-             ARCH], stdin=inputs, check=True, capture_output=True, text=True)
-    here = subprocess.run(["sha256sum", "rootfs.tar", "rootfs.erofs"], cwd=image, check=True, capture_output=True,
+        done = subprocess.run([
+            "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "TMPDIR=/tmp",
+            "sh", "-c", script, ARCH
+        ],
+                              stdin=inputs,
+                              check=True,
+                              capture_output=True,
+                              text=True)
+    here = subprocess.run(["sha256sum", "rootfs.tar", "rootfs.erofs"],
+                          cwd=image,
+                          check=True,
+                          capture_output=True,
                           text=True)
-    assert [l.split()[0] for l in done.stdout.splitlines()] == [l.split()[0] for l in here.stdout.splitlines()]
+    assert [l.split()[0]
+            for l in done.stdout.splitlines()] == [l.split()[0] for l in here.stdout.splitlines()]
 
 
 def test_tar_and_erofs_hold_the_same_tree(image, tmp_path):
     script = 'fsck.erofs --extract="$0" --preserve-owner --preserve-perms "$1" >&2 && ' \
              'tar --numeric-owner --format=ustar -cf - -C "$0" .'
-    done = subprocess.run(["fakeroot", "sh", "-c", script, tmp_path / "tree", image / "rootfs.erofs"], check=True,
-                          capture_output=True)
+    done = subprocess.run(
+        ["fakeroot", "sh", "-c", script, tmp_path / "tree", image / "rootfs.erofs"],
+        check=True,
+        capture_output=True)
     with open(tmp_path / "erofs.tar", "w+b") as file:
         file.write(done.stdout)
         file.seek(0)
@@ -105,7 +123,8 @@ def test_owners_modes_and_accounts(image):
         inside_home = name == "home/codev" or name.startswith("home/codev/")
         assert (uid, gid) == ((1000, 1000) if inside_home else (0, 0)), name
         assert not mode & (stat.S_ISUID | stat.S_ISGID), name
-        assert not mode & stat.S_IWOTH or name in ("tmp", "var/tmp") or tree[name][0] == tarfile.SYMTYPE, name
+        assert not mode & stat.S_IWOTH or name in (
+            "tmp", "var/tmp") or tree[name][0] == tarfile.SYMTYPE, name
     assert tree["tmp"][1] == tree["var/tmp"][1] == 0o1777
     assert tree["etc/shadow"][1] == 0o600
     accounts = [line.split(":") for line in tree["etc/passwd"][5].decode().splitlines()]
@@ -127,8 +146,9 @@ def test_every_link_leads_somewhere(image):
             done = os.path.normpath(os.path.join(done, part))
             if done in tree and tree[done][0] == tarfile.SYMTYPE:
                 target = tree[done][4]
-                done = resolve(target[1:] if target.startswith("/") else
-                               os.path.normpath(os.path.join(os.path.dirname(done), target)), depth + 1)
+                done = resolve(
+                    target[1:] if target.startswith("/") else os.path.normpath(
+                        os.path.join(os.path.dirname(done), target)), depth + 1)
         return done
 
     for name, entry in tree.items():

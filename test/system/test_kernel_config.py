@@ -21,13 +21,18 @@ def options(name, arch):
 
 
 def good_config(arch):
-    return [f"CONFIG_{option}" if "=" in option else f"CONFIG_{option}=y" for option in options("required", arch)]
+    return [
+        f"CONFIG_{option}" if "=" in option else f"CONFIG_{option}=y"
+        for option in options("required", arch)
+    ]
 
 
 def check(arch, lines, folder):
     config = folder / "config"
     config.write_text("\n".join(lines) + "\n")
-    return subprocess.run([TOP / "kconfig" / "check.sh", arch, config], capture_output=True, text=True)
+    return subprocess.run([TOP / "kconfig" / "check.sh", arch, config],
+                          capture_output=True,
+                          text=True)
 
 
 @pytest.mark.parametrize("arch", ARCHES)
@@ -78,7 +83,7 @@ def test_the_kernel_that_was_built(arch):
     subprocess.run([TOP / "kconfig" / "check.sh", arch, config], check=True)
 
 
-# --- kconfig/hardening -----------------------------------------------------------------------------------------------
+# --- kconfig/hardening ----------------------------------------------------------------------------
 
 Advice = collections.namedtuple("Advice", "names wanted arches answer")
 
@@ -98,8 +103,9 @@ def read_config(path):
 
 
 def followed(advice, config):
-    return any(config.get(name[1:], "n") == "n" if name.startswith("!") else config.get(name, "n") == advice.wanted
-               for name in advice.names)
+    return any(
+        config.get(name[1:], "n") == "n" if name.startswith("!") else config.get(name, "n") ==
+        advice.wanted for name in advice.names)
 
 
 def test_every_complaint_about_hardening_is_answered():
@@ -111,7 +117,10 @@ def test_every_complaint_about_hardening_is_answered():
     assert len(advices) > 200
     unanswered, needless = [], []
     for advice in advices:
-        bad = [arch for arch in advice.arches if arch in configs and not followed(advice, configs[arch])]
+        bad = [
+            arch for arch in advice.arches
+            if arch in configs and not followed(advice, configs[arch])
+        ]
         if bad and not advice.answer:
             unanswered.append(f"{'|'.join(advice.names)} {advice.wanted} ({', '.join(bad)})")
         if advice.answer and not bad and set(advice.arches) <= set(configs):
@@ -122,4 +131,5 @@ def test_every_complaint_about_hardening_is_answered():
 
 def test_a_complaint_is_found():
     """A kernel with nothing of it is complained about in every row that wants something on."""
-    assert all(not followed(advice, {}) for advice in hardening() if advice.wanted != "n" and "!" not in str(advice.names))
+    assert all(not followed(advice, {}) for advice in hardening()
+               if advice.wanted != "n" and "!" not in str(advice.names))

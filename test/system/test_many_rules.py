@@ -13,7 +13,8 @@ def test_each_name_leads_to_its_own_upstream_path(tmp_path):
         peer.answer(head.split(b" ")[1])
 
     with Upstream(serve_with(target)) as upstream, Broker(
-            tmp_path, rules={name: f"{upstream.url}/p{int(name)}" for name in NAMES[:RULES_MAX]}) as broker:
+            tmp_path, rules={name: f"{upstream.url}/p{int(name)}"
+                             for name in NAMES[:RULES_MAX]}) as broker:
         assert broker.ready["egress"] == ["gateway", *NAMES[:RULES_MAX]]
         for number in (0, 1, 511, 1022, 1023):
             assert broker.get(f"/{NAMES[number]}/x").body == f"/p{number}/x".encode()
@@ -39,11 +40,13 @@ def test_the_guest_is_told_all_of_them():
         path.chmod(0o600)
         scenario = ("channel = guest.ready(); guest.note(channel.config['egress']); "
                     "channel.send({'event': 'exit', 'code': 0}); assert channel.wait_for('ack')")
-        status, _, err = rig.run(scenario, "--gateway-url", "https://127.0.0.1:1/v", "--gateway-token-file", token, "--rules", path)
+        status, _, err = rig.run(scenario, "--gateway-url", "https://127.0.0.1:1/v",
+                                 "--gateway-token-file", token, "--rules", path)
         assert status == 0, err
         names = ["gateway", *NAMES[:RULES_MAX]]
         assert rig.notes() == [names]
-        assert [event["egress"] for event in rig.events() if event["event"] == "broker_ready"] == [names]
+        assert [event["egress"] for event in rig.events()
+                if event["event"] == "broker_ready"] == [names]
         rig.assert_nothing_left()
     finally:
         rig.close()

@@ -11,7 +11,8 @@ import subprocess
 
 import pytest
 
-DRIVER = pathlib.Path(os.environ.get("CODEV_BIN", "build/bin")).resolve().parent / "test" / "nft_driver"
+DRIVER = pathlib.Path(os.environ.get("CODEV_BIN",
+                                     "build/bin")).resolve().parent / "test" / "nft_driver"
 
 RULESET = """\
 table inet codev { # progname nft_driver
@@ -79,8 +80,10 @@ class Namespace:
 
     def __init__(self):
         self.processes = []
-        self.holder = subprocess.Popen(["unshare", "-n", "sh", "-c", "echo made; cat"], stdin=subprocess.PIPE,
-                                       stdout=subprocess.PIPE, text=True)
+        self.holder = subprocess.Popen(["unshare", "-n", "sh", "-c", "echo made; cat"],
+                                       stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE,
+                                       text=True)
         assert self.holder.stdout.readline() == "made\n"
         self.run("ip", "link", "set", "lo", "up")
 
@@ -88,7 +91,11 @@ class Namespace:
         return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", *command]
 
     def run(self, *command, check=True, text=None):
-        result = subprocess.run(self.command(*command), input=text, capture_output=True, text=True, timeout=60)
+        result = subprocess.run(self.command(*command),
+                                input=text,
+                                capture_output=True,
+                                text=True,
+                                timeout=60)
         if check:
             assert result.returncode == 0, result.stdout + result.stderr
         return result
@@ -100,7 +107,10 @@ class Namespace:
         return self.nft("list", "ruleset").stdout
 
     def start(self, *command):
-        process = subprocess.Popen(self.command(*command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(self.command(*command),
+                                   stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE,
+                                   text=True)
         self.processes.append(process)
         return process
 
@@ -147,9 +157,12 @@ def able():
         pytest.skip("making network namespaces needs root")
     if shutil.which("nft") is None or shutil.which("ip") is None:
         pytest.skip("nft and ip (packages nftables, iproute2) are not installed")
-    probe = subprocess.run(["unshare", "-n", "nft", "add", "table", "inet", "probe"], capture_output=True, text=True)
+    probe = subprocess.run(["unshare", "-n", "nft", "add", "table", "inet", "probe"],
+                           capture_output=True,
+                           text=True)
     if probe.returncode != 0:
-        pytest.skip(f"this kernel or container has no nf_tables in a namespace: {probe.stderr.strip()}")
+        pytest.skip(
+            f"this kernel or container has no nf_tables in a namespace: {probe.stderr.strip()}")
     assert DRIVER.exists(), f"{DRIVER} is not built"
 
 
@@ -170,7 +183,8 @@ def outside():
 @pytest.fixture
 def cable(inside, outside):
     """A cable between the two: 10.9.0.1 and fd00:9::1 inside, 10.9.0.2 and fd00:9::2 outside."""
-    inside.run("ip", "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", str(outside.holder.pid))
+    inside.run("ip", "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns",
+               str(outside.holder.pid))
     for number, namespace in ((1, inside), (2, outside)):
         namespace.run("ip", "address", "add", f"10.9.0.{number}/24", "dev", "cable")
         namespace.run("ip", "address", "add", f"fd00:9::{number}/64", "dev", "cable", "nodad")
@@ -213,7 +227,8 @@ def test_nothing_leaves(inside, outside, cable):
     inside.firewall()
     for address, port in ports.items():
         assert inside.dial(address, port) == "ECONNREFUSED"  # answered, not dropped
-    assert inside.run(PYTHON, "-c", SEND_UDP, "10.9.0.2").stdout.strip() in ("EHOSTUNREACH", "EACCES", "EPERM")
+    assert inside.run(PYTHON, "-c", SEND_UDP,
+                      "10.9.0.2").stdout.strip() in ("EHOSTUNREACH", "EACCES", "EPERM")
 
 
 def test_nothing_comes_in(inside, outside, cable):
@@ -236,14 +251,17 @@ def test_another_interface_called_lo_does_not_pass(inside, outside, cable):
 
 
 def test_a_table_left_behind_is_replaced(inside):
-    inside.nft("add table inet codev; add chain inet codev output { type filter hook output priority 5; policy accept; };"
-               "add set inet codev things { type ipv4_addr; }; add rule inet codev output accept")
+    inside.nft(
+        "add table inet codev; add chain inet codev output { type filter hook output priority 5; policy accept; };"
+        "add set inet codev things { type ipv4_addr; }; add rule inet codev output accept")
     inside.firewall()
     assert inside.ruleset() == RULESET
 
 
 def test_a_table_of_another_family_is_no_matter(inside):
-    inside.nft("add table ip codev; add chain ip codev output { type filter hook output priority 0; policy drop; }")
+    inside.nft(
+        "add table ip codev; add chain ip codev output { type filter hook output priority 0; policy drop; }"
+    )
     firewall = inside.firewall()
     assert RULESET in inside.ruleset()
     assert "table ip codev" in inside.ruleset()
@@ -253,7 +271,8 @@ def test_a_table_of_another_family_is_no_matter(inside):
 def test_a_table_that_another_process_owns_is_refused(inside):
     first = inside.firewall()
     second = inside.start(str(DRIVER))
-    assert second.stdout.readline() == "failed: table inet codev belongs to another process, which must end first\n"
+    assert second.stdout.readline(
+    ) == "failed: table inet codev belongs to another process, which must end first\n"
     assert second.wait(timeout=60) == 1
     assert inside.ruleset() == RULESET
     first.end()
@@ -266,7 +285,10 @@ def test_large_foreign_tables_do_not_matter(inside):
         lines.append(f"add table inet foreign{table}")
         for chain in range(20):
             lines.append(f"add chain inet foreign{table} chain{chain}")
-            lines += [f"add rule inet foreign{table} chain{chain} tcp dport {port} accept" for port in range(1, 4)]
+            lines += [
+                f"add rule inet foreign{table} chain{chain} tcp dport {port} accept"
+                for port in range(1, 4)
+            ]
     inside.run("nft", "-f", "-", text="\n".join(lines))
     firewall = inside.firewall()
     assert RULESET in inside.ruleset()
@@ -274,7 +296,13 @@ def test_large_foreign_tables_do_not_matter(inside):
 
 
 def test_without_the_capability_the_reason_is_named(inside):
-    result = inside.run("setpriv", "--reuid", "65534", "--clear-groups", "--inh-caps=-all", str(DRIVER), check=False)
+    result = inside.run("setpriv",
+                        "--reuid",
+                        "65534",
+                        "--clear-groups",
+                        "--inh-caps=-all",
+                        str(DRIVER),
+                        check=False)
     assert result.stdout == "failed: CAP_NET_ADMIN is missing in this network namespace\n"
     assert result.returncode == 1
 
@@ -283,15 +311,23 @@ MEDDLING = {
     "delete table": ("delete table inet codev", "table inet codev is missing"),
     "flush ruleset": ("flush ruleset", "table inet codev is missing"),
     "flush table": ("flush table inet codev", "the rule that accepts output over lo is missing"),
-    "flush chain": ("flush chain inet codev output", "the rule that accepts output over lo is not as it was loaded"),
-    "add rule": ("add rule inet codev output accept", "the rule that accepts input from lo is not as it was loaded"),
-    "insert rule": ("insert rule inet codev input accept", "the rule that accepts input from lo is not as it was loaded"),
-    "append rule": ("add rule inet codev forward accept", "something was added to table inet codev"),
+    "flush chain": ("flush chain inet codev output",
+                    "the rule that accepts output over lo is not as it was loaded"),
+    "add rule": ("add rule inet codev output accept",
+                 "the rule that accepts input from lo is not as it was loaded"),
+    "insert rule": ("insert rule inet codev input accept",
+                    "the rule that accepts input from lo is not as it was loaded"),
+    "append rule":
+        ("add rule inet codev forward accept", "something was added to table inet codev"),
     "add chain": ("add chain inet codev more", "table inet codev is not as it was loaded"),
-    "add set": ("add set inet codev things { type ipv4_addr; }", "table inet codev is not as it was loaded"),
-    "policy": ("chain inet codev forward { policy accept; }", "chain forward is not as it was loaded"),
-    "dormant": ("add table inet codev { flags dormant; }", "table inet codev is not as it was loaded"),
-    "replace": ("delete table inet codev; add table inet codev", "table inet codev is not as it was loaded"),
+    "add set": ("add set inet codev things { type ipv4_addr; }",
+                "table inet codev is not as it was loaded"),
+    "policy":
+        ("chain inet codev forward { policy accept; }", "chain forward is not as it was loaded"),
+    "dormant":
+        ("add table inet codev { flags dormant; }", "table inet codev is not as it was loaded"),
+    "replace": ("delete table inet codev; add table inet codev",
+                "table inet codev is not as it was loaded"),
 }
 
 
@@ -320,5 +356,7 @@ def test_what_cannot_be_restored_is_lost(inside):
     first = inside.firewall()
     assert first.tell("disown") == "restored: table inet codev is missing"
     inside.firewall()  # takes over the table, which has no owner
-    assert first.tell("check") == "lost: table inet codev belongs to another process, which must end first"
-    assert first.tell("look") == "lost: table inet codev belongs to another process, which must end first"
+    assert first.tell(
+        "check") == "lost: table inet codev belongs to another process, which must end first"
+    assert first.tell(
+        "look") == "lost: table inet codev belongs to another process, which must end first"

@@ -53,14 +53,17 @@ def start(tmp_path, nginx, certificates):
         def run(*options, environment=None, ca=None, **more):
             rules = {"secure": nginx.secure, "plain": nginx.plain}
             options = [*options, "--ca-file", str(ca or certificates.ca)]
-            return stack.enter_context(Broker(tmp_path, rules=rules, options=options, environment=environment, **more))
+            return stack.enter_context(
+                Broker(tmp_path, rules=rules, options=options, environment=environment, **more))
         yield run
 
 
 def check_both(broker, label):
     """https by a tunnel and http by forwarding, with and without a body."""
     for name in ("secure", "plain"):
-        response = broker.get(f"/{name}/x?q=1", fields=["X-Mark: mine", "Proxy-Authorization: Basic Z3Vlc3Q6Z3Vlc3Q="])
+        response = broker.get(
+            f"/{name}/x?q=1",
+            fields=["X-Mark: mine", "Proxy-Authorization: Basic Z3Vlc3Q6Z3Vlc3Q="])
         assert response.status == 200, response.body
         request, login, mark, _ = response.body.decode().split("|")
         assert (request, login, mark) == ("GET /x?q=1", "", "mine")
@@ -71,12 +74,13 @@ def check_both(broker, label):
         assert (response.status, response.body) == (200, str(size).encode()), response.body
 
 
-# --- squid -----------------------------------------------------------------------------------------------------------
+# --- squid ----------------------------------------------------------------------------------------
 
 def test_http_proxy(start, squid, nginx):
     broker = start("--proxy", squid.url())
     check_both(broker, f"localhost:{squid.port}")
-    forwarded = ("GET", f"{nginx.plain}/x?", "200", "-")  # the whole URL, but for the query that squid hides
+    forwarded = ("GET", f"{nginx.plain}/x?", "200", "-"
+                 )  # the whole URL, but for the query that squid hides
     squid.wait_logged(lambda *line: line == forwarded)
     assert b"squid.test" in broker.get("/plain/x").body  # its Via: the request came through it
     broker.get("/secure/x", fields=["Connection: close"])
@@ -86,15 +90,16 @@ def test_http_proxy(start, squid, nginx):
     squid.wait_logged(lambda *line: line == tunnel)
 
 
-@pytest.mark.parametrize("variables", [("http_proxy", "https_proxy"), ("HTTP_PROXY", "HTTPS_PROXY"), ("all_proxy",),
-                                       ("ALL_PROXY",)])
+@pytest.mark.parametrize("variables", [("http_proxy", "https_proxy"), ("HTTP_PROXY", "HTTPS_PROXY"),
+                                       ("all_proxy", ), ("ALL_PROXY", )])
 def test_proxy_of_the_environment(start, squid, variables):
     broker = start(environment={name: squid.url() for name in variables})
     check_both(broker, f"localhost:{squid.port}")
 
 
 def test_proxy_without_scheme(start, squid):
-    check_both(start(environment={"all_proxy": f"localhost:{squid.port}/"}), f"localhost:{squid.port}")
+    check_both(start(environment={"all_proxy": f"localhost:{squid.port}/"}),
+               f"localhost:{squid.port}")
 
 
 def test_large_post_is_forwarded(start, squid):
@@ -109,7 +114,8 @@ def test_login(request, start, kind):
     check_both(broker, f"localhost:{proxy.port}")
     proxy.wait_logged(lambda method, target, status, user: user != "-" and status == "200")
     assert Squid.PASSWORD not in broker.log_file.read_text() + broker.errors()
-    assert urllib.parse.quote(Squid.PASSWORD, safe="") not in broker.log_file.read_text() + broker.errors()
+    assert urllib.parse.quote(Squid.PASSWORD,
+                              safe="") not in broker.log_file.read_text() + broker.errors()
 
 
 def test_post_is_forwarded_with_a_login(start, basic):
@@ -128,7 +134,8 @@ def test_failed_login(request, start, kind, user):
     for name in ("secure", "plain"):
         for arguments in ({}, {"method": "POST", "body": b"x" * 100_000}):
             response = broker.get(f"/{name}/x", **arguments)
-            assert (response.status, response.error) == (502, "codev_proxy_authentication"), response.body
+            assert (response.status,
+                    response.error) == (502, "codev_proxy_authentication"), response.body
             assert "proxy authentication" in response.json["error"]["message"]
             assert "wrong" not in response.json["error"]["message"]
     assert "wrong" not in broker.log_file.read_text()
@@ -160,7 +167,8 @@ def test_proxy_that_refuses(start, certificates):
         broker = start("--proxy", proxy.url())
         response = broker.get("/secure/x")
         assert (response.status, response.error) == (502, "codev_proxy"), response.body
-        assert "403" in response.json["error"]["message"] and f"localhost:{proxy.port}" in response.json["error"]["message"]
+        assert "403" in response.json["error"][
+            "message"] and f"localhost:{proxy.port}" in response.json["error"]["message"]
         assert broker.get("/plain/x").status == 403
     finally:
         proxy.stop()
@@ -174,7 +182,7 @@ def test_dead_proxy(start):
         assert "127.0.0.1:1" in response.json["error"]["message"]
 
 
-# --- TLS to the proxy ------------------------------------------------------------------------------------------------
+# --- TLS to the proxy -----------------------------------------------------------------------------
 
 def test_https_proxy(start, squid):
     check_both(start("--proxy", squid.url(scheme="https")), f"localhost:{squid.tls_port}")
@@ -186,7 +194,10 @@ def test_https_proxy_trusted_by_the_environment(start, squid, certificates, tmp_
     folder.mkdir()
     shutil.copy(certificates.ca, folder / "ca.pem")
     value = folder if variable == "SSL_CERT_DIR" else folder / "ca.pem"
-    broker = start("--proxy", squid.url(scheme="https"), environment={variable: str(value)}, ca=other_authority().ca)
+    broker = start("--proxy",
+                   squid.url(scheme="https"),
+                   environment={variable: str(value)},
+                   ca=other_authority().ca)
     check_both(broker, f"localhost:{squid.tls_port}")
 
 
@@ -199,29 +210,34 @@ def test_https_proxy_that_is_not_trusted(start, squid):
 
 
 def test_untrusted_upstream_behind_a_proxy(tmp_path, squid, nginx):
-    with Broker(tmp_path, rules={"secure": nginx.secure}, options=["--proxy", squid.url()]) as broker:
+    with Broker(tmp_path, rules={"secure": nginx.secure}, options=["--proxy",
+                                                                   squid.url()]) as broker:
         assert broker.get("/secure/x").error == "codev_upstream_tls"
 
 
-# --- SOCKS -----------------------------------------------------------------------------------------------------------
+# --- SOCKS ----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h", "socks"])
 def test_socks(start, scheme):
     proxy = Socks()
     try:
-        check_both(start("--proxy", f"{scheme}://127.0.0.1:{proxy.port}"), f"127.0.0.1:{proxy.port}")
+        check_both(start("--proxy", f"{scheme}://127.0.0.1:{proxy.port}"),
+                   f"127.0.0.1:{proxy.port}")
     finally:
         log = proxy.stop()
-    assert (outside()[0] in log) == (scheme != "socks5") or outside()[0] == outside()[1], log  # who resolves the name
+    assert (outside()[0] in log) == (
+        scheme != "socks5") or outside()[0] == outside()[1], log  # who resolves the name
 
 
 def test_socks_with_a_login(start):
     proxy = Socks("corp", "s3cret")
     try:
-        check_both(start("--proxy", f"socks5h://corp:s3cret@127.0.0.1:{proxy.port}"), f"127.0.0.1:{proxy.port}")
+        check_both(start("--proxy", f"socks5h://corp:s3cret@127.0.0.1:{proxy.port}"),
+                   f"127.0.0.1:{proxy.port}")
         for login in ("corp:wrong@", ""):
             response = start("--proxy", f"socks5h://{login}127.0.0.1:{proxy.port}").get("/secure/x")
-            assert (response.status, response.error) == (502, "codev_proxy_authentication"), response.body
+            assert (response.status,
+                    response.error) == (502, "codev_proxy_authentication"), response.body
     finally:
         proxy.stop()
 
@@ -230,14 +246,15 @@ def test_socks_refusal(tmp_path):
     proxy = Socks()
     try:
         rules = {"closed": f"https://{outside()[0]}:1"}
-        with Broker(tmp_path, rules=rules, options=["--proxy", f"socks5h://127.0.0.1:{proxy.port}"]) as broker:
+        with Broker(tmp_path, rules=rules, options=["--proxy",
+                                                    f"socks5h://127.0.0.1:{proxy.port}"]) as broker:
             response = broker.get("/closed/x")
             assert (response.status, response.error) == (502, "codev_proxy"), response.body
     finally:
         proxy.stop()
 
 
-# --- what a proxy is told --------------------------------------------------------------------------------------------
+# --- what a proxy is told -------------------------------------------------------------------------
 
 def test_connect_holds_nothing_of_the_guest(tmp_path):
     heads = []
@@ -247,8 +264,12 @@ def test_connect_holds_nothing_of_the_guest(tmp_path):
         peer.answer(b"", "403 Forbidden")
     with Upstream(serve_with(proxy), tls=False) as server, \
             Broker(tmp_path, rules={"far": "https://far.example/base"}, options=["--proxy", server.url]) as broker:
-        broker.get("/far/secret-path?token=1", fields=["Authorization: Bearer guest", "Cookie: c", "Proxy-Authorization: Basic eDp5",
-                                                       "Proxy-Connection: keep-alive", "User-Agent: guest/1", "X-Mine: 1"])
+        broker.get("/far/secret-path?token=1",
+                   fields=[
+                       "Authorization: Bearer guest", "Cookie: c",
+                       "Proxy-Authorization: Basic eDp5", "Proxy-Connection: keep-alive",
+                       "User-Agent: guest/1", "X-Mine: 1"
+                   ])
         broker.get("/gateway/v1/x", fields=["Authorization: Bearer guest"])
     head = heads[0].lower()
     assert heads[0].startswith(b"CONNECT far.example:443 HTTP/1.1\r\n")
@@ -257,15 +278,17 @@ def test_connect_holds_nothing_of_the_guest(tmp_path):
     assert len(heads) == 1  # the gateway of this test is on loopback
 
 
-# --- NO_PROXY --------------------------------------------------------------------------------------------------------
+# --- NO_PROXY -------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])
 def test_no_proxy(start, nginx, variable):
     """The proxy is dead: what works went directly. By name, suffix of it, port; an entry for other ports is none."""
     name, _ = outside()
     dead = {"all_proxy": "http://127.0.0.1:1"}
-    for entry, secure, plain in [(name, True, True), ("*", True, True), (f"{name}:{nginx.tls_port}", True, False),
-                                 (f"x{name}", False, False), (f"other.example, {name}", True, True)]:
+    for entry, secure, plain in [(name, True, True), ("*", True, True),
+                                 (f"{name}:{nginx.tls_port}", True, False),
+                                 (f"x{name}", False, False),
+                                 (f"other.example, {name}", True, True)]:
         broker = start(environment={**dead, variable: entry})
         assert (broker.get("/secure/x").status == 200) == secure, entry
         assert (broker.get("/plain/x").status == 200) == plain, entry
@@ -281,7 +304,12 @@ def test_no_proxy_by_network(tmp_path):
     def proxy(peer, head):
         asked.append(head.split(b"\r\n")[0])
         peer.answer(b"by proxy")
-    rules = {"near": "http://0.0.0.0:1", "far": "http://198.51.100.7", "suffix": "http://a.intra.invalid"}
+
+    rules = {
+        "near": "http://0.0.0.0:1",
+        "far": "http://198.51.100.7",
+        "suffix": "http://a.intra.invalid"
+    }
     with Upstream(serve_with(proxy), tls=False) as server:
         environment = {"http_proxy": server.url, "no_proxy": "0.0.0.0/8, .intra.invalid"}
         with Broker(tmp_path, rules=rules, environment=environment) as broker:
@@ -297,8 +325,12 @@ def test_loopback_is_never_proxied(tmp_path):
         peer.answer(b"direct")
     with Upstream(serve_with(answer), tls=False) as server:
         rules = {"a": server.url, "b": server.url.replace("127.0.0.1", "localhost")}
-        for options, environment in [(["--proxy", "http://127.0.0.1:1"], {}), ([], {"all_proxy": "http://127.0.0.1:1"}),
-                                     (["--proxy", "pac+file:///nonexistent", "--pac-mandatory"], {})]:
+        for options, environment in [(["--proxy", "http://127.0.0.1:1"], {}),
+                                     ([], {
+                                         "all_proxy": "http://127.0.0.1:1"
+                                     }),
+                                     (["--proxy", "pac+file:///nonexistent",
+                                       "--pac-mandatory"], {})]:
             with Broker(tmp_path, rules=rules, options=options, environment=environment) as broker:
                 assert broker.get("/a/x").body == broker.get("/b/x").body == b"direct"
 
@@ -307,9 +339,11 @@ def test_broken_variable(start):
     broker = start(environment={"all_proxy": "gopher://u:s3cret@h"})
     response = broker.get("/secure/x")
     assert (response.status, response.error) == (502, "codev_proxy")
-    assert "all_proxy" in response.json["error"]["message"] and "s3cret" not in response.json["error"]["message"]
+    assert "all_proxy" in response.json["error"]["message"] and "s3cret" not in response.json[
+        "error"]["message"]
 
 
 def test_trust_is_shared(certificates):
     """The fixtures' authorities differ from the one that every broker of the rig trusts."""
-    assert certificates.ca.read_bytes() != authority().ca.read_bytes() and os.path.exists(certificates.ca)
+    assert certificates.ca.read_bytes() != authority().ca.read_bytes() and os.path.exists(
+        certificates.ca)

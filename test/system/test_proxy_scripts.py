@@ -58,7 +58,8 @@ class Start:
             script = f"file://{file}"
         rules = {"secure": self.nginx.secure, "plain": self.nginx.plain}
         options = ["--proxy", f"pac+{script}", *options, "--ca-file", str(self.certificates.ca)]
-        return self.stack.enter_context(Broker(self.folder, rules=rules, options=options, environment=environment, **more))
+        return self.stack.enter_context(
+            Broker(self.folder, rules=rules, options=options, environment=environment, **more))
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def check_unavailable(broker, *words):
         assert word in broker.errors(), broker.errors()
 
 
-# --- where a script comes from ---------------------------------------------------------------------------------------
+# --- where a script comes from --------------------------------------------------------------------
 
 def test_script_from_a_file(start, squid):
     check(start(pac(f"PROXY localhost:{squid.port}")), f"localhost:{squid.port}")
@@ -121,7 +122,8 @@ def test_script_by_https(start, squid, certificates):
 
 
 def test_script_by_https_with_an_unknown_certificate(start, squid):
-    with ScriptServer(pac(f"PROXY localhost:{squid.port}"), context=other_authority().context) as server:
+    with ScriptServer(pac(f"PROXY localhost:{squid.port}"),
+                      context=other_authority().context) as server:
         check_unavailable(start(server.url), "certificate")
 
 
@@ -151,7 +153,8 @@ def test_script_is_asked_for_scheme_host_and_port_only(start, nginx):
     """
     broker = start(script)
     broker.get("/secure/secret-path?secret-query", fields=["X-Private: 1"])
-    name = broker.log_lines(1, name="secure")[0]["proxy"].removesuffix(".invalid:1").replace(".", "")
+    name = broker.log_lines(1,
+                            name="secure")[0]["proxy"].removesuffix(".invalid:1").replace(".", "")
     assert bytes.fromhex(name).decode() == f"{nginx.secure}/!{outside()[0]}"
 
 
@@ -167,10 +170,12 @@ def test_helpers_of_scripts(start, squid):
     check(broker, f"localhost:{squid.port}")
 
 
-# --- candidates ------------------------------------------------------------------------------------------------------
+# --- candidates -----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("first", [f"PROXY {DEAD}", f"HTTPS {DEAD}", f"SOCKS5 {DEAD}", f"SOCKS {DEAD}",
-                                   "PROXY nowhere.invalid:1"])
+
+@pytest.mark.parametrize("first", [
+    f"PROXY {DEAD}", f"HTTPS {DEAD}", f"SOCKS5 {DEAD}", f"SOCKS {DEAD}", "PROXY nowhere.invalid:1"
+])
 def test_second_candidate(start, squid, first):
     broker = start(pac(f"{first}; PROXY localhost:{squid.port}"))
     check(broker, f"localhost:{squid.port}")
@@ -204,7 +209,8 @@ def test_dead_candidate_is_tried_last(start, squid):
         assert broker.get("/secure/x").status == 200
         for _ in range(8):
             assert broker.get("/secure/x", fields=["Connection: close"]).status == 200
-        slow = [line for line in broker.log_lines(9, name="secure") if line["ms"] > 3900]  # one attempt takes 4 s
+        slow = [line for line in broker.log_lines(9, name="secure")
+                if line["ms"] > 3900]  # one attempt takes 4 s
         assert len(slow) <= 1
         for filler in fillers:
             filler.close()
@@ -256,18 +262,20 @@ def test_unknown_kinds_are_no_direct_connection(start):
     check_refused(start(pac(f"PROXY user:pw@{DEAD}")), "PAC script")
 
 
-# --- logins ----------------------------------------------------------------------------------------------------------
+# --- logins ---------------------------------------------------------------------------------------
 
 def test_chosen_proxy_gets_no_login(start, basic):
     """Neither from the URL that the script makes up, nor from a ticket."""
     check_login = start(pac(f"PROXY localhost:{basic.port}"))
     for name in ("secure", "plain"):
         response = check_login.get(f"/{name}/x")
-        assert (response.status, response.error) == (502, "codev_proxy_authentication"), response.body
+        assert (response.status, response.error) == (502,
+                                                     "codev_proxy_authentication"), response.body
         assert "proxy authentication" in response.json["error"]["message"]
 
 
-@pytest.mark.parametrize("options, negotiates", [((), False), (("--proxy-auth-host", "LOCALHOST"), True),
+@pytest.mark.parametrize("options, negotiates", [((), False),
+                                                 (("--proxy-auth-host", "LOCALHOST"), True),
                                                  (("--proxy-auth-host", "other.example"), False)])
 def test_negotiate_for_hosts_that_are_listed(start, options, negotiates, tmp_path):
     """A proxy that offers all kinds. There is no ticket to send: that the place of tickets was read tells who tried."""
@@ -277,11 +285,14 @@ def test_negotiate_for_hosts_that_are_listed(start, options, negotiates, tmp_pat
 
     def proxy(peer, head):
         heads.append(head)
-        peer.answer(b"", "407 Proxy Authentication Required", ["Proxy-Authenticate: Negotiate", "Proxy-Authenticate: NTLM",
-                                                               "Proxy-Authenticate: Basic realm=x"])
+        peer.answer(b"", "407 Proxy Authentication Required", [
+            "Proxy-Authenticate: Negotiate", "Proxy-Authenticate: NTLM",
+            "Proxy-Authenticate: Basic realm=x"
+        ])
     tickets = tmp_path / "tickets"
     # a file of the ccache format, version 4: a principal u@R and no ticket (libkrb5 1.20 dies of files that are none)
-    tickets.write_bytes(b"\5\4\0\0" + b"".join(part.to_bytes(4, "big") for part in (1, 1, 1)) + b"R" + b"\0\0\0\1u")
+    tickets.write_bytes(b"\5\4\0\0" + b"".join(part.to_bytes(4, "big")
+                                               for part in (1, 1, 1)) + b"R" + b"\0\0\0\1u")
     os.utime(tickets, (0, time.time()))
     with Upstream(serve_with(proxy), tls=False) as server:
         broker = start(pac(f"PROXY localhost:{server.port}"), *options,
@@ -291,7 +302,7 @@ def test_negotiate_for_hosts_that_are_listed(start, options, negotiates, tmp_pat
     assert not any(b"proxy-authorization" in head.lower() for head in heads)
 
 
-# --- scripts that cannot be had --------------------------------------------------------------------------------------
+# --- scripts that cannot be had -------------------------------------------------------------------
 
 def refuse_connection(handler):
     handler.close_connection = True
@@ -330,8 +341,9 @@ def slow(handler):
             time.sleep(1)
 
 
-@pytest.mark.parametrize("answer, word", [(refuse_connection, "fetched"), (not_found, "404"), (huge, "bytes"),
-                                          (huge_with_length, "bytes"), (slow, "fetched")])
+@pytest.mark.parametrize("answer, word", [(refuse_connection, "fetched"), (not_found, "404"),
+                                          (huge, "bytes"), (huge_with_length, "bytes"),
+                                          (slow, "fetched")])
 def test_script_that_cannot_be_fetched(start, answer, word):
     with ScriptServer(answer=answer) as server:
         broker = start(server.url)
@@ -341,7 +353,9 @@ def test_script_that_cannot_be_fetched(start, answer, word):
         check_refused(start(server.url, "--pac-mandatory"), "mandatory", word)
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1/p.pac", "http://nowhere.invalid/p.pac", "file:///nonexistent/p.pac"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:1/p.pac", "http://nowhere.invalid/p.pac", "file:///nonexistent/p.pac"])
 def test_script_that_is_nowhere(start, url):
     if "invalid" not in url:  # some networks answer for any name
         check_unavailable(start(url), "fetched")
@@ -349,12 +363,17 @@ def test_script_that_is_nowhere(start, url):
 
 
 @pytest.mark.parametrize("script, word", [
-    ("function FindProxyForURL(url, host) {\n", "parsed"), ("\n", "FindProxyForURL"), ("<html>not found</html>\n", "parsed"),
-    ("var FindProxyForURL = 5;\n", "threw"), ("throw 1;\n", "FindProxyForURL"), ("/* \n", "parsed"),
+    ("function FindProxyForURL(url, host) {\n", "parsed"),
+    ("\n", "FindProxyForURL"),
+    ("<html>not found</html>\n", "parsed"),
+    ("var FindProxyForURL = 5;\n", "threw"),
+    ("throw 1;\n", "FindProxyForURL"),
+    ("/* \n", "parsed"),
     ("function FindProxyForURL(url, host) { return nope(); }\n", "ReferenceError"),
     ("function FindProxyForURL(url, host) { return null; }\n", "returned no list"),
     ("function FindProxyForURL(url, host) { return 7; }\n", "returned no list"),
-    ("function FindProxyForURL(url, host) { return 'PROXY ' + 'a'.repeat(5000); }\n", "returned no list"),
+    ("function FindProxyForURL(url, host) { return 'PROXY ' + 'a'.repeat(5000); }\n",
+     "returned no list"),
     ("function FindProxyForURL(url, host) { throw '\\x1b[2J\\n{\\\"event\\\":1}'; }\n", "threw"),
     ("function FindProxyForURL(url, host) { return FindProxyForURL(url, host); }\n", "threw"),
 ])
@@ -380,7 +399,7 @@ def test_script_that_returns(start, squid):
             pass
 
 
-# --- hostile scripts -------------------------------------------------------------------------------------------------
+# --- hostile scripts ------------------------------------------------------------------------------
 
 LOOP = "function FindProxyForURL(url, host) { while (true); }\n"
 
@@ -390,11 +409,15 @@ def test_endless_loop(start):
     broker = start(LOOP)
     started = time.monotonic()
     answers = []
-    waiting = [threading.Thread(target=lambda n=name: answers.append(broker.get(f"/{n}/x"))) for name in ("secure", "plain")]
+    waiting = [
+        threading.Thread(target=lambda n=name: answers.append(broker.get(f"/{n}/x")))
+        for name in ("secure", "plain")
+    ]
     for thread in waiting:
         thread.start()
     time.sleep(0.3)
-    assert broker.get("/nope/x").status == 404 and (not answers or time.monotonic() - started > 4)  # while they wait
+    assert broker.get("/nope/x").status == 404 and (not answers or time.monotonic() - started > 4
+                                                    )  # while they wait
     for thread in waiting:
         thread.join(PATIENCE)
     assert [(answer.status, answer.error) for answer in answers] == [(502, "codev_proxy")] * 2
@@ -402,7 +425,8 @@ def test_endless_loop(start):
     assert time.monotonic() - started > 4
     assert broker.wait_event("proxy")["state"] == "pac-failed"
     begun = time.monotonic()
-    assert broker.get("/secure/x").status == 502 and time.monotonic() - begun < 4.5  # remembered for a while, not tried for 5 s
+    assert broker.get("/secure/x").status == 502 and time.monotonic(
+    ) - begun < 4.5  # remembered for a while, not tried for 5 s
     eventually(lambda: workers_of(broker) == [])
 
 
@@ -437,7 +461,7 @@ def test_client_leaves_while_the_script_runs(start):
     assert line["end"] == "cancelled" and line["ms"] < 4500  # not at the script's limit of 5 s
 
 
-# --- the process -----------------------------------------------------------------------------------------------------
+# --- the process ----------------------------------------------------------------------------------
 
 def resolver_of(broker):
     for child in procfs.children(broker.process.pid):
@@ -452,7 +476,8 @@ def workers_of(broker):
 
 def memory_of(pid):
     """All that can be read of a process's memory, piece by piece."""
-    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem",
+                                                                   "rb") as memory:
         for line in maps:
             span, mode, *_ = line.split()
             start, end = (int(part, 16) for part in span.split("-"))
@@ -466,7 +491,11 @@ def memory_of(pid):
 @pytest.mark.skipif(os.getuid() != 0, reason="only root reads another process's memory")
 def test_the_process_knows_no_secret(start):
     """Neither the gateway's token nor the sandbox's; no descriptor but its socket; no variable that nobody chose."""
-    broker = start(LOOP, environment={"SECRET_OF_THE_USER": "do-not-pass", "https_proxy": "http://u:pw-of-proxy@h:1"})
+    broker = start(LOOP,
+                   environment={
+                       "SECRET_OF_THE_USER": "do-not-pass",
+                       "https_proxy": "http://u:pw-of-proxy@h:1"
+                   })
     client = broker.client()
     client.request("/secure/x", read=False)
     eventually(lambda: workers_of(broker))
@@ -475,7 +504,8 @@ def test_the_process_knows_no_secret(start):
     processes = [resolver, *workers_of(broker)]
     assert len(processes) == 2
     for pid in processes:
-        os.kill(pid, signal.SIGSTOP)  # or the script's time would be over while its memory is searched
+        os.kill(pid,
+                signal.SIGSTOP)  # or the script's time would be over while its memory is searched
     secrets = [SECRET.encode(), broker.token.encode(), b"do-not-pass", b"pw-of-proxy"]
     for pid in processes:
         environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
@@ -515,7 +545,8 @@ def test_a_killed_process_is_no_silent_direct_connection(start, squid):
     os.kill(resolver_of(broker), signal.SIGKILL)
     response = broker.get("/plain/x")
     assert response.status in (200, 502)
-    assert broker.log_lines(1, name="plain")[0].get("proxy") == (f"localhost:{squid.port}" if response.status == 200 else None)
+    assert broker.log_lines(1, name="plain")[0].get("proxy") == (f"localhost:{squid.port}" if
+                                                                 response.status == 200 else None)
     assert broker.get("/secure/x").status == 200  # known already
 
 
@@ -528,6 +559,11 @@ def test_no_process_where_none_is_needed(tmp_path):
 def test_desktop_without_settings_is_direct(tmp_path, nginx, certificates):
     """--proxy system, nothing in the environment, and a home that holds nothing."""
     environment = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
-    with Broker(tmp_path, rules={"secure": nginx.secure, "plain": nginx.plain}, options=["--ca-file", str(certificates.ca)],
+    with Broker(tmp_path,
+                rules={
+                    "secure": nginx.secure,
+                    "plain": nginx.plain
+                },
+                options=["--ca-file", str(certificates.ca)],
                 environment=environment) as broker:
         check(broker, "direct")

@@ -20,7 +20,10 @@ def test_descriptors_that_come_and_go():
         while not procfs.has_ended(process.pid):
             assert procfs.descriptors(process.pid).keys() <= set(range(10))
             try:
-                [os.readlink(f"/proc/{process.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{process.pid}/fd")]
+                [
+                    os.readlink(f"/proc/{process.pid}/fd/{fd}")
+                    for fd in os.listdir(f"/proc/{process.pid}/fd")
+                ]
             except FileNotFoundError:
                 gone += 1
         assert gone
@@ -41,10 +44,12 @@ def test_a_relay_of_the_rig_that_has_ended_accepts_nobody():
 
 def test_of_a_process_and_what_it_forked_the_eldest_is_found():
     """Both have one command line until the child executes another program."""
-    with subprocess.Popen(["sh", "-c", "sleep 60 & read end; kill $!"], stdin=subprocess.PIPE) as parent:
+    with subprocess.Popen(["sh", "-c", "sleep 60 & read end; kill $!"],
+                          stdin=subprocess.PIPE) as parent:
         while not procfs.children(parent.pid):
             assert parent.poll() is None
         [child] = procfs.children(parent.pid)
         assert procfs.parent(child) == parent.pid
-        assert eldest({child, parent.pid}) == eldest({parent.pid}) == parent.pid and eldest(set()) is None
+        assert eldest({child, parent.pid}) == eldest({parent.pid}) == parent.pid and eldest(
+            set()) is None
         parent.communicate(b"\n")

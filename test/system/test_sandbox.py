@@ -25,8 +25,8 @@ def rig():
     rig.close()
 
 
-@pytest.mark.parametrize("event, status", [
-    ("'code': 0", 0), ("'code': 7", 7), ("'code': 255", 255), ("'signal': 9", 137), ("'signal': 11", 139)])
+@pytest.mark.parametrize("event, status", [("'code': 0", 0), ("'code': 7", 7), ("'code': 255", 255),
+                                           ("'signal': 9", 137), ("'signal': 11", 139)])
 def test_the_exit_status_is_the_commands(rig, event, status):
     assert rig.run("channel = guest.ready(); " + EXIT % event) == (status, b"", "")
     rig.notes()
@@ -52,7 +52,9 @@ channel.wait_for('ack')
     status, _, err = rig.run(scenario)
     assert status == 125
     assert err.count("\n") == 2
-    assert not [c for c in err if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160 or c == "\u202e")]
+    assert not [
+        c for c in err if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160 or c == "\u202e")
+    ]
     for event in rig.events():
         assert isinstance(event, dict)
 
@@ -145,9 +147,12 @@ guest.note({'sha256': hashlib.sha256(got).hexdigest()})
     assert rig.notes() == [{"early": 0}, {"sha256": hashlib.sha256(data).hexdigest()}]
 
 
-@pytest.mark.parametrize("said", [
-    b"\0\0\0\n", b"hello\n", b"[]\n", b"{}\n", b'{"event":"exit","code":256}\n', b'{"event":"exit"}\n',
-    b'{"event":"output","stream":"stdout","data":"!"}\n', b"[" * 100000 + b"\n", b'{"event":"\xff"}\n'],
+@pytest.mark.parametrize(
+    "said", [
+        b"\0\0\0\n", b"hello\n", b"[]\n", b"{}\n", b'{"event":"exit","code":256}\n',
+        b'{"event":"exit"}\n', b'{"event":"output","stream":"stdout","data":"!"}\n',
+        b"[" * 100000 + b"\n", b'{"event":"\xff"}\n'
+    ],
     ids=["nul", "word", "array", "nameless", "code-256", "no-code", "no-base64", "deep", "no-utf8"])
 def test_what_is_no_event_ends_the_sandbox(rig, said):
     status, out, err = rig.run(f"channel = guest.ready(); channel.send({said!r}); time.sleep(60)")
@@ -164,7 +169,8 @@ def test_an_endless_line_ends_the_sandbox(rig):
 
 
 def test_a_guest_must_say_hello_and_speak_our_protocol(rig):
-    status, _, err = rig.run("channel = guest.dial(); channel.send({'event': 'ready'}); time.sleep(60)")
+    status, _, err = rig.run(
+        "channel = guest.dial(); channel.send({'event': 'ready'}); time.sleep(60)")
     assert (status, err) == (125, "codev-sandbox: guest: the guest did not say hello first\n")
     status, _, err = rig.run("guest.dial().send({'event': 'hello', 'protocol': 2}); time.sleep(60)")
     assert status == 125
@@ -193,7 +199,8 @@ except OSError as error:
 
 
 def test_a_machine_that_ends_without_a_word(rig):
-    status, out, err = rig.run("guest.console(b'Kernel panic - not syncing: \\x1b[31mno init\\r\\n'); time.sleep(0.1)")
+    status, out, err = rig.run(
+        "guest.console(b'Kernel panic - not syncing: \\x1b[31mno init\\r\\n'); time.sleep(0.1)")
     assert (status, out) == (125, b"")
     assert "console: Kernel panic - not syncing: " in err
     assert "\x1b" not in err
@@ -201,14 +208,16 @@ def test_a_machine_that_ends_without_a_word(rig):
 
 
 def test_a_machine_that_ends_after_hello(rig):
-    status, _, err = rig.run("channel = guest.ready(); guest.console(b'Oops: 1\\n'); time.sleep(0.1); channel.close()")
+    status, _, err = rig.run(
+        "channel = guest.ready(); guest.console(b'Oops: 1\\n'); time.sleep(0.1); channel.close()")
     assert status == 125
     assert "console: Oops: 1" in err
     assert err.splitlines()[-1].startswith("codev-sandbox: guest: the control channel ended")
 
 
 def test_what_qemu_says_is_shown(rig):
-    status, _, err = rig.run("time.sleep(60)", environment={"CODEV_FAKE_QEMU_WORDS": "no such \x1b[2J machine"})
+    status, _, err = rig.run("time.sleep(60)",
+                             environment={"CODEV_FAKE_QEMU_WORDS": "no such \x1b[2J machine"})
     assert status == 125
     assert "host: no such " in err
     assert "\x1b" not in err
@@ -224,13 +233,28 @@ def test_the_boot_configuration(rig):
     work = rig.folder / "wörk, \"x\" 'y' a:b\n c"
     work.mkdir()
     config = rig.folder / "config.json"
-    config.write_text(json.dumps({"server": {"env": {"B": "2"}}, "limits": {"pids": 77}, "test": {"fail_stage": "x"}}))
+    config.write_text(
+        json.dumps({
+            "server": {
+                "env": {
+                    "B": "2"
+                }
+            },
+            "limits": {
+                "pids": 77
+            },
+            "test": {
+                "fail_stage": "x"
+            }
+        }))
     scenario = "channel = guest.ready(); guest.note(channel.config); " + EXIT % "'code': 0"
-    assert rig.run(scenario, "--file-server", "9p", "--mount", str(work), "--mount", f"{rig.runtime.parent}:/opt/x:ro",
-                   "--env", "A=1", "--env", "A=3", "--config", config, "--", "printf", "%s", "a b")[0] == 125
+    assert rig.run(scenario, "--file-server", "9p", "--mount", str(work), "--mount",
+                   f"{rig.runtime.parent}:/opt/x:ro", "--env", "A=1", "--env", "A=3", "--config",
+                   config, "--", "printf", "%s", "a b")[0] == 125
     (rig.folder / "ro").mkdir()
-    assert rig.run(scenario, "--file-server", "9p", "--mount", str(work), "--mount", f"{rig.folder}/ro:/opt/x:ro",
-                   "--env", "A=1", "--env", "A=3", "--config", config, "--", "printf", "%s", "a b")[0] == 0
+    assert rig.run(scenario, "--file-server", "9p", "--mount", str(work), "--mount",
+                   f"{rig.folder}/ro:/opt/x:ro", "--env", "A=1", "--env", "A=3", "--config", config,
+                   "--", "printf", "%s", "a b")[0] == 0
     config = rig.notes()[0]
     name = str(work).rsplit("/", 1)[1]
     assert config["protocol"] == 1
@@ -248,9 +272,9 @@ def test_the_boot_configuration(rig):
     assert config["account"]["name"] == "codev" and config["account"]["uid"] == uid
 
 
-@pytest.mark.parametrize("text, reason", [
-    ("{", "1:2: "), ('{"a":1,"a":2}', "twice"), ("[]", "an object is wanted"), ('{"a":{"b":1,"b":2}}', "twice"),
-    ("\ufeff{}", "1:1: ")])
+@pytest.mark.parametrize("text, reason", [("{", "1:2: "), ('{"a":1,"a":2}', "twice"),
+                                          ("[]", "an object is wanted"),
+                                          ('{"a":{"b":1,"b":2}}', "twice"), ("\ufeff{}", "1:1: ")])
 def test_a_wrong_config_file(rig, text, reason):
     path = rig.folder / "config.json"
     path.write_text(text)
@@ -291,7 +315,9 @@ def test_forbidden_mounts_are_refused_by_both_names(rig):
 
 
 def qemu_arguments(rig, *options):
-    process = rig.start("channel = guest.ready(); guest.note('up'); channel.wait_for('shutdown'); " + EXIT % "'code': 0", *options)
+    process = rig.start(
+        "channel = guest.ready(); guest.note('up'); channel.wait_for('shutdown'); " +
+        EXIT % "'code': 0", *options)
     rig.wait_for_note("up")
     [qemu] = rig.children("-nodefaults")
     words = pathlib.Path(f"/proc/{qemu}/cmdline").read_text().split("\0")
@@ -311,7 +337,10 @@ def test_where_the_folders_devices_are_on_the_bus(rig, count):
     words = qemu_arguments(rig, "--file-server", "9p", *options)
     devices = [word for word in words if word.startswith("virtio-9p-pci,")]
     place = ",multifunction=on,addr={:x}.{:x}" if count > 16 else ""
-    assert devices == [f"virtio-9p-pci,fsdev=m{n},mount_tag=m{n}" + place.format(16 + n // 8, n % 8) for n in range(count)]
+    assert devices == [
+        f"virtio-9p-pci,fsdev=m{n},mount_tag=m{n}" + place.format(16 + n // 8, n % 8)
+        for n in range(count)
+    ]
 
 
 @pytest.mark.parametrize("options", [[], ["--qemu-arg", "-icount", "--qemu-arg", "shift=0"]])
@@ -319,8 +348,10 @@ def test_an_emulated_processor_is_told_its_counters_rate(rig, options):
     """Where it is this host's own counter, which never changes its rate."""
     words = qemu_arguments(rig, *options)
     told = re.search(r" tsc_early_khz=(\d+)$", words[words.index("-append") + 1])
-    constant = re.search(r"^flags\b.*\bnonstop_tsc\b", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    assert bool(told) == bool(constant and words[words.index("-accel") + 1] == "tcg" and not options)
+    constant = re.search(r"^flags\b.*\bnonstop_tsc\b",
+                         pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    assert bool(told) == bool(constant and words[words.index("-accel") + 1] == "tcg"
+                              and not options)
     assert not told or 100_000 < int(told[1]) < 10_000_000
 
 
@@ -329,7 +360,8 @@ def test_rules_without_a_gateway(rig):
     rules.parent.mkdir()
     rules.write_text("{}")
     status, _, err = rig.run("channel = guest.ready(); " + EXIT % "'code': 0", "--rules", rules)
-    assert (status, err) == (0, "codev-sandbox: no gateway login: no egress at all, the rules take no effect\n")
+    assert (status, err) == (
+        0, "codev-sandbox: no gateway login: no egress at all, the rules take no effect\n")
     rules.write_text('{"npm": 1}')
     status, _, err = rig.run("channel = guest.ready(); " + EXIT % "'code': 0", "--rules", rules)
     assert status == 125 and f"{rules}:1:9: " in err.splitlines()[-1], err
@@ -354,8 +386,9 @@ channel.wait_for('ack')
 
 
 def test_a_second_signal_kills(rig):
-    process = rig.start("channel = guest.ready(); guest.note('up'); channel.wait_for('shutdown'); guest.note('asked');"
-                        "time.sleep(1000)")
+    process = rig.start(
+        "channel = guest.ready(); guest.note('up'); channel.wait_for('shutdown'); guest.note('asked');"
+        "time.sleep(1000)")
     rig.wait_for_note("up")
     process.send_signal(signal.SIGTERM)
     rig.wait_for_note("asked")
@@ -387,7 +420,9 @@ def test_sigkill_leaves_no_process_and_the_next_start_sweeps(rig):
 
 
 def test_a_killed_helper_ends_the_sandbox(rig):
-    process = rig.start("channel = guest.ready(); guest.note({'pid': os.getpid()}); guest.note('up'); time.sleep(1000)")
+    process = rig.start(
+        "channel = guest.ready(); guest.note({'pid': os.getpid()}); guest.note('up'); time.sleep(1000)"
+    )
     rig.wait_for_note("up")
     os.kill(rig.notes()[0]["pid"], signal.SIGKILL)
     _, err = process.communicate(timeout=PATIENCE)
@@ -417,8 +452,9 @@ assert channel.wait_for('shutdown')
 
 
 def test_the_run_folder_is_private(rig):
-    process = rig.start("channel = guest.ready(); guest.note('up'); channel.wait_for('shutdown'); " + EXIT % "'code': 0",
-                        "--server-port", "80")
+    process = rig.start(
+        "channel = guest.ready(); guest.note('up'); channel.wait_for('shutdown'); " +
+        EXIT % "'code': 0", "--server-port", "80")
     rig.wait_for_note("up")
     [name] = rig.run_folders()
     folder = rig.runtime / name
@@ -429,7 +465,10 @@ def test_the_run_folder_is_private(rig):
 
 
 def secrets_of(rig):
-    return [note["config"]["way_in"]["secret"] for note in rig.notes() if isinstance(note, dict) and "config" in note]
+    return [
+        note["config"]["way_in"]["secret"] for note in rig.notes()
+        if isinstance(note, dict) and "config" in note
+    ]
 
 
 WAY_IN = """
@@ -602,22 +641,35 @@ def test_a_closed_standard_output_and_input(rig):
     shell = 'exec "$@" <&- >&- 2>&-'
     scenario = "channel = guest.ready(); channel.send({'event': 'output', 'stream': 'stdout', 'data': 'aGk='}); " \
                "assert channel.wait_for('input')['eof']; " + EXIT % "'code': 6"
-    result = subprocess.run(["sh", "-c", shell, "sh", *command], env=rig.environment(scenario), timeout=PATIENCE)
+    result = subprocess.run(["sh", "-c", shell, "sh", *command],
+                            env=rig.environment(scenario),
+                            timeout=PATIENCE)
     assert result.returncode == 6
     assert rig.notes() == []
 
 
 def test_help_and_version():
-    out = subprocess.run([BIN / "codev-sandbox", "--help"], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([BIN / "codev-sandbox", "--help"],
+                         capture_output=True,
+                         text=True,
+                         check=True).stdout
     assert out.startswith("usage: codev-sandbox run") and "--gateway-token-file FILE" in out
-    out = subprocess.run([BIN / "codev-sandbox", "--version"], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([BIN / "codev-sandbox", "--version"],
+                         capture_output=True,
+                         text=True,
+                         check=True).stdout
     assert out.startswith("codev-sandbox ")
 
 
 def test_what_faces_the_guest_gets_no_secret_of_the_environment(rig):
     """A guest that breaks out of the virtual machine reads the environment of what it broke into."""
-    status, _, err = rig.run("guest.note({'environment': sorted(os.environ)}); channel = guest.ready(); "
-                             + EXIT % "'code': 0", environment={"MODEL_API_KEY": "s3cret", "LC_TIME": "C.UTF-8"})
+    status, _, err = rig.run(
+        "guest.note({'environment': sorted(os.environ)}); channel = guest.ready(); " +
+        EXIT % "'code': 0",
+        environment={
+            "MODEL_API_KEY": "s3cret",
+            "LC_TIME": "C.UTF-8"
+        })
     assert status == 0, err
     names = next(note["environment"] for note in rig.notes() if "environment" in note)
     assert "LC_TIME" in names and "PATH" in names

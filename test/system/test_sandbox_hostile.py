@@ -28,9 +28,12 @@ def test_events_of_the_host_cannot_be_said_by_the_guest(rig, name):
 
 @pytest.mark.parametrize("line", [
     """b'{"event":"new","event":"way_in"}'""", """b'{"event":"new","e\\\\u0076ent":"notice"}'""",
-    """b'{"event":"x"' + b''.join(b',"%d":0' % i for i in range(500)) + b'}'"""], ids=["twice", "escaped", "many"])
+    """b'{"event":"x"' + b''.join(b',"%d":0' % i for i in range(500)) + b'}'"""
+],
+                         ids=["twice", "escaped", "many"])
 def test_an_event_that_can_be_read_two_ways_is_none(rig, line):
-    status, _, err = rig.run(f"channel = guest.ready(); channel.send({line} + b'\\n'); time.sleep(60)")
+    status, _, err = rig.run(
+        f"channel = guest.ready(); channel.send({line} + b'\\n'); time.sleep(60)")
     assert status == 125 and "is no event" in err
     assert all(event["event"] in ("hello", "ready", "notice") for event in rig.events())
 
@@ -68,7 +71,8 @@ for piece in (b'\\x1b]52;c;bWluZQ==\\x07one\\n', b'tw\\xc3', b'\\xb6\\x1b[2J\\n\
 """ % which + EXIT % "'code': 3"
     status, seen = on_terminal(rig, scenario, which=which)
     assert status == 3
-    assert seen.replace(b"\r\n", b"\n") == "\\x1b]52;c;bWluZQ==\\x07one\ntwö\\x1b[2J\n\\xe2\\x82".encode()
+    assert seen.replace(b"\r\n",
+                        b"\n") == "\\x1b]52;c;bWluZQ==\\x07one\ntwö\\x1b[2J\n\\xe2\\x82".encode()
 
 
 def test_a_terminals_bytes_are_taken_from_a_command_that_has_one_only(rig):
@@ -90,12 +94,20 @@ def test_what_the_host_writes_or_obeys_is_not_for_the_guest(rig, option):
     rig.events_file.unlink(missing_ok=True)
     command = [word for word in rig.command() if word not in ("--events", str(rig.events_file))]
     for mode, answer in ("rw", 125), ("ro", 0):
-        result = subprocess.run([*command, "--file-server", "9p", "--mount", f"{work}:/workspace/w:{mode}", option, work / "planted"],
-                                env=rig.environment("channel = guest.ready(); " + EXIT % "'code': 0"), stdin=subprocess.DEVNULL,
-                                capture_output=True, text=True, timeout=PATIENCE)
+        result = subprocess.run([
+            *command, "--file-server", "9p", "--mount", f"{work}:/workspace/w:{mode}", option,
+            work / "planted"
+        ],
+                                env=rig.environment("channel = guest.ready(); " +
+                                                    EXIT % "'code': 0"),
+                                stdin=subprocess.DEVNULL,
+                                capture_output=True,
+                                text=True,
+                                timeout=PATIENCE)
         assert result.returncode == answer, result.stderr
         if mode == "rw":
-            assert result.stderr.startswith(f"codev-sandbox: mounts: mount {work} refused: it contains the ")
+            assert result.stderr.startswith(
+                f"codev-sandbox: mounts: mount {work} refused: it contains the ")
             assert victim.read_text() == "{}"
 
 
@@ -121,8 +133,12 @@ def test_programs_of_the_host_are_not_the_guests_to_change(rig, option):
     if option in command:
         at = command.index(option)
         del command[at:at + 2]
-    result = subprocess.run([*command, option, program], env=rig.environment("channel = guest.ready(); " + EXIT % "'code': 0"),
-                            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+    result = subprocess.run([*command, option, program],
+                            env=rig.environment("channel = guest.ready(); " + EXIT % "'code': 0"),
+                            stdin=subprocess.DEVNULL,
+                            capture_output=True,
+                            text=True,
+                            timeout=PATIENCE)
     assert result.returncode == 125
     assert result.stderr == f"codev-sandbox: mounts: mount {work} refused: it contains the program {program}\n"
 

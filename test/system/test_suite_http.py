@@ -46,7 +46,9 @@ class Conversation:
                 pass
             except OSError:
                 self.closed = True
-        self.statuses = [int(text) for text in re.findall(rb"HTTP/1\.1 ([1-5][0-9]{2}) ", self.answers)]
+        self.statuses = [
+            int(text) for text in re.findall(rb"HTTP/1\.1 ([1-5][0-9]{2}) ", self.answers)
+        ]
         self.status = next((status for status in self.statuses if status >= 200), None)
 
 
@@ -65,7 +67,7 @@ def all_at_once(function, items):
         return list(pool.map(function, items))
 
 
-# --- verdicts --------------------------------------------------------------------------------------------------------
+# --- verdicts -------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("way", WAYS)
 def test_verdict_of_every_raw_request(tmp_path, way):
@@ -85,19 +87,23 @@ def test_verdict_of_every_raw_request(tmp_path, way):
     assert len(cases) == 430
 
 
-# --- what reaches the upstream ---------------------------------------------------------------------------------------
+# --- what reaches the upstream --------------------------------------------------------------------
 
 def aimed(case, number, every):
     """The raw request with its target under the rule `w` and the case's number; with `every`, all its request lines."""
-    return re.sub(rb"(?:\A(?:\r\n)*|(?<=\n))([!-~]+[ \t]+)/" if every else rb"\A((?:\r\n)*[!-~]+[ \t]+)/",
-                  rb"\1/w/c%d/" % number, case["raw"])
+    return re.sub(
+        rb"(?:\A(?:\r\n)*|(?<=\n))([!-~]+[ \t]+)/" if every else rb"\A((?:\r\n)*[!-~]+[ \t]+)/",
+        rb"\1/w/c%d/" % number, case["raw"])
 
 
 def content_of(raw):
     """(method, target, body) of a request that the broker has served, read leniently: it must be what the upstream saw."""
     head, _, rest = raw.lstrip(b"\r\n").partition(b"\r\n\r\n")
     method, target, _ = head.split(b"\r\n")[0].split(b" ")
-    fields = {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])}
+    fields = {
+        name.lower(): value.strip()
+        for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])
+    }
     if b"transfer-encoding" not in fields:
         return method, target, rest[:int(fields.get(b"content-length", 0))]
     body = b""
@@ -115,24 +121,31 @@ def test_one_request_is_one_request_upstream(tmp_path, way, every):
     body."""
     cases = raw_requests()
     if every:  # those that hold more than one line like a request's
-        cases = [case for case in cases if len(re.findall(rb"(?:\A|\n)[!-~]+[ \t]+/", case["raw"])) > 1]
+        cases = [
+            case for case in cases if len(re.findall(rb"(?:\A|\n)[!-~]+[ \t]+/", case["raw"])) > 1
+        ]
     raws = [aimed(case, number, every) for number, case in enumerate(cases)]
     recorder = Recorder()
-    with Upstream(recorder, tls=False) as upstream, Broker(tmp_path, rules={"w": f"{upstream.url}/w"}) as broker:
+    with Upstream(recorder,
+                  tls=False) as upstream, Broker(tmp_path,
+                                                 rules={"w": f"{upstream.url}/w"}) as broker:
         def converse(item):
             case, raw, number = item
             def answered():
                 place = b"/w/c%d/" % number
-                return any(request.complete and request.target.startswith(place) for request in list(recorder.requests))
+                return any(request.complete and request.target.startswith(place)
+                           for request in list(recorder.requests))
 
-            return Conversation(broker, raw, WAYS[way], 10 * SILENCE if case["verdict"] in ("accept", "reject") else SILENCE,
-                                answered)
+            return Conversation(
+                broker, raw, WAYS[way],
+                10 * SILENCE if case["verdict"] in ("accept", "reject") else SILENCE, answered)
 
         results = all_at_once(converse, zip(cases, raws, itertools.count()))
         broker.get("/w/end")
-        logged = collections.Counter(re.match(r"/w/c(\d+)/", line["path"])[1]
-                                     for line in broker.log_lines(1, path="/w/end") and broker.log_lines()
-                                     if line.get("path", "").startswith("/w/c"))
+        logged = collections.Counter(
+            re.match(r"/w/c(\d+)/", line["path"])[1]
+            for line in broker.log_lines(1, path="/w/end") and broker.log_lines()
+            if line.get("path", "").startswith("/w/c"))
     assert recorder.faults == []
     seen = collections.defaultdict(list)
     for request in recorder.requests:
@@ -149,13 +162,16 @@ def test_one_request_is_one_request_upstream(tmp_path, way, every):
         if passed and got.status == 200:
             first = requests[0]
             assert (first.method, first.target, first.body) == content_of(raw), (case["id"], raw)
-    print(f"{way}: {len(cases)} cases, {answered} answers from upstream, {len(recorder.requests)} requests there")
+    print(
+        f"{way}: {len(cases)} cases, {answered} answers from upstream, {len(recorder.requests)} requests there"
+    )
     assert answered > (10 if every else 100)
 
 
-# --- rules -----------------------------------------------------------------------------------------------------------
+# --- rules ----------------------------------------------------------------------------------------
 
-MEANINGS = ("expected an object of name to URL", "the URL ", "a rule's name", "this name stands here twice")
+MEANINGS = ("expected an object of name to URL", "the URL ", "a rule's name",
+            "this name stands here twice")
 
 
 def test_every_json_text_as_rules(tmp_path):
@@ -169,16 +185,22 @@ def test_every_json_text_as_rules(tmp_path):
         rules = tmp_path / file.name
         rules.write_bytes(file.read_bytes())
         rules.chmod(0o600)
-        return subprocess.run([BROKER, "--listen", f"unix:{tmp_path}/s", "--gateway-url", "https://127.0.0.1:1/base",
-                               "--gateway-token-file", token, "--rules", rules, "--check"], stdin=subprocess.DEVNULL,
-                              capture_output=True, env=broker_environment(), timeout=PATIENCE)
+        return subprocess.run([
+            BROKER, "--listen", f"unix:{tmp_path}/s", "--gateway-url", "https://127.0.0.1:1/base",
+            "--gateway-token-file", token, "--rules", rules, "--check"
+        ],
+                              stdin=subprocess.DEVNULL,
+                              capture_output=True,
+                              env=broker_environment(),
+                              timeout=PATIENCE)
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(check, files))
     counts = collections.Counter()
     for file, result in zip(files, results):
         error = result.stderr.decode()
-        reason = re.search(re.escape(str(tmp_path / file.name)) + r":[1-9]\d*:[1-9]\d*: (.+)", error)
+        reason = re.search(
+            re.escape(str(tmp_path / file.name)) + r":[1-9]\d*:[1-9]\d*: (.+)", error)
         counts[file.name[:2], result.returncode] += 1
         assert result.returncode in (0, 65), (file.name, result)
         assert (result.returncode == 65) == bool(reason), (file.name, error)

@@ -29,11 +29,13 @@ def is_served(broker):
         return client.request("/nothing").status == 404
 
 
-# --- what the ready line says ------------------------------------------------------------------------------------------
+# --- what the ready line says ---------------------------------------------------------------------
 
 def test_the_ready_line_has_the_port_that_was_taken_and_the_pin(tmp_path):
-    with SecureBroker(tmp_path, listen=["tcp:127.0.0.1:0", "tcp:[::1]:0"]) as one, SecureBroker(tmp_path) as other:
-        assert [re.sub(r"\d+$", "N", text) for text in one.endpoints] == ["tcp:127.0.0.1:N", "tcp:[::1]:N"]
+    with SecureBroker(tmp_path, listen=["tcp:127.0.0.1:0",
+                                        "tcp:[::1]:0"]) as one, SecureBroker(tmp_path) as other:
+        assert [re.sub(r"\d+$", "N", text)
+                for text in one.endpoints] == ["tcp:127.0.0.1:N", "tcp:[::1]:N"]
         assert all(not text.endswith(":0") for text in one.endpoints)
         assert re.fullmatch(r"sha256:[0-9a-f]{64}", one.ready["pin"])
         assert one.ready["pin"] != other.ready["pin"]
@@ -49,12 +51,12 @@ def test_without_tcp_there_is_no_pin(tmp_path):
 
 def test_a_port_that_is_taken(broker, tmp_path):
     (tmp_path / "token").write_text("x")
-    done = run_broker("--listen", broker.endpoints[0], "--gateway-url", "https://127.0.0.1:1", "--gateway-token-file",
-                      tmp_path / "token")
+    done = run_broker("--listen", broker.endpoints[0], "--gateway-url", "https://127.0.0.1:1",
+                      "--gateway-token-file", tmp_path / "token")
     assert done.returncode == 69 and broker.endpoints[0] in done.stderr and done.stdout == ""
 
 
-# --- independent peers -------------------------------------------------------------------------------------------------
+# --- independent peers ----------------------------------------------------------------------------
 
 def messages(stream):
     """[(type, body)] of the handshake messages in the clear records that a peer sent."""
@@ -71,12 +73,19 @@ def messages(stream):
 
 def test_openssl_agrees_on_all_but_the_certificate(broker):
     with Wire(broker.address) as wire:
-        done = subprocess.run(["openssl", "s_client", "-connect", wire.endpoint.removeprefix("tcp:"), "-tls1_2"],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(
+            ["openssl", "s_client", "-connect",
+             wire.endpoint.removeprefix("tcp:"), "-tls1_2"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False)
         answer = dict(messages(bytes(wire.down)))
     assert done.returncode != 0
     assert "asn1" in done.stderr and "tls_process_server_certificate" in done.stderr
-    assert sorted(answer) == [2, 11, 12, 14]  # ServerHello, Certificate, ServerKeyExchange, ServerHelloDone
+    assert sorted(answer) == [2, 11, 12,
+                              14]  # ServerHello, Certificate, ServerKeyExchange, ServerHelloDone
     hello, certificate, exchange = answer[2], answer[11], answer[12]
     assert hello[:2] == b"\3\3"
     session = 35 + hello[34]
@@ -108,7 +117,8 @@ def context_of(version=ssl.TLSVersion.TLSv1_2, ciphers=None):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("version",
+                         [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_3])
 def test_other_versions_are_refused(broker, version):
     reason = shake(broker, context_of(version))
     assert reason in ("TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL", "WRONG_SSL_VERSION",
@@ -117,14 +127,16 @@ def test_other_versions_are_refused(broker, version):
 
 
 @pytest.mark.parametrize("suite", [
-    "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-SHA256", "ECDHE-ECDSA-AES128-SHA", "ECDHE-RSA-AES128-GCM-SHA256",
-    "ECDHE-RSA-CHACHA20-POLY1305", "AES128-GCM-SHA256", "DHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-NULL-SHA",
-    "AECDH-NULL-SHA"])
+    "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-SHA256", "ECDHE-ECDSA-AES128-SHA",
+    "ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-CHACHA20-POLY1305", "AES128-GCM-SHA256",
+    "DHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-NULL-SHA", "AECDH-NULL-SHA"
+])
 def test_other_suites_are_refused(broker, suite):
     assert shake(broker, context_of(ciphers=suite)) == "SSLV3_ALERT_HANDSHAKE_FAILURE"
 
 
-@pytest.mark.parametrize("suite", ["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"])
+@pytest.mark.parametrize("suite",
+                         ["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"])
 def test_each_suite_gets_as_far_as_the_certificate(broker, suite):
     has_aes = {"aes", "pclmulqdq"} <= set(open("/proc/cpuinfo").read().split())
     reason = shake(broker, context_of(ciphers=suite))
@@ -134,15 +146,21 @@ def test_each_suite_gets_as_far_as_the_certificate(broker, suite):
         assert "ALERT" not in reason and reason != "agreed"
 
 
-@pytest.mark.parametrize("option", [["-groups", "X25519"], ["-groups", "P-384"], ["-sigalgs", "ECDSA+SHA384"]])
+@pytest.mark.parametrize("option",
+                         [["-groups", "X25519"], ["-groups", "P-384"], ["-sigalgs", "ECDSA+SHA384"]]
+                         )
 def test_other_curves_and_hashes_are_refused(broker, option):
     host, port = broker.address
     done = subprocess.run(["openssl", "s_client", "-connect", f"{host}:{port}", "-tls1_2", *option],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False)
+                          stdin=subprocess.DEVNULL,
+                          capture_output=True,
+                          text=True,
+                          timeout=PATIENCE,
+                          check=False)
     assert done.returncode != 0 and "handshake failure" in done.stderr, done.stderr
 
 
-# --- what is no TLS ----------------------------------------------------------------------------------------------------
+# --- what is no TLS -------------------------------------------------------------------------------
 
 HELLO = bytes.fromhex("1603010200")
 NO_TLS = {
@@ -186,7 +204,8 @@ def test_the_log_names_strangers_but_not_what_they_said(tmp_path):
 
 def first_hello(broker):
     """What an agent sends first."""
-    with Wire(broker.address) as wire, agent_to(broker, [wire.endpoint]) as (_, front), AgentClient(front) as client:
+    with Wire(broker.address) as wire, agent_to(
+            broker, [wire.endpoint]) as (_, front), AgentClient(front) as client:
         assert client.request("/nothing").status == 404
         return bytes(wire.up[:5 + struct.unpack(">H", wire.up[3:5])[0]])
 
@@ -232,12 +251,14 @@ def test_more_connections_than_there_are_places_are_closed_without_a_clear_word(
 
 
 def test_a_wrong_token_is_answered_through_tls_and_nowhere_else(broker):
-    with Wire(broker.address) as wire, agent_to(broker, [wire.endpoint], secret="0" * 64) as (_, front):
+    with Wire(broker.address) as wire, agent_to(broker, [wire.endpoint],
+                                                secret="0" * 64) as (_, front):
         with AgentClient(front) as client:
             answer = client.request("/gateway/v1/models")
         assert (answer.status, answer.error) == (401, "codev_unauthenticated")
         assert b"401" not in wire.down and b"HTTP" not in wire.down
-    with agent_to(broker, secret="") as (_, front), AgentClient(front) as client:  # no preface at all
+    with agent_to(broker,
+                  secret="") as (_, front), AgentClient(front) as client:  # no preface at all
         assert client.request("/gateway/v1/models").status == 401
 
 

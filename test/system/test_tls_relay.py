@@ -9,7 +9,8 @@ import threading
 import time
 
 import pytest
-from relay_harness import (PATIENCE, SANITIZED, eventually, in_thread, listen_tcp, read_all, running, silent)
+from relay_harness import (PATIENCE, SANITIZED, eventually, in_thread, listen_tcp, read_all,
+                           running, silent)
 from broker_harness import Upstream, other_authority, serve_with
 from tls_harness import AgentClient, SecureBroker, Wire, agent_to, echo_length, rules_of
 
@@ -28,16 +29,19 @@ def broker_of_module(tmp_path_factory, upstream):
         yield broker
 
 
-# --- what crosses ------------------------------------------------------------------------------------------------------
+# --- what crosses ---------------------------------------------------------------------------------
 
 def test_nothing_crosses_in_clear(broker):
-    with Wire(broker.address) as wire, agent_to(broker, [wire.endpoint]) as (_, front), AgentClient(front) as client:
+    with Wire(broker.address) as wire, agent_to(
+            broker, [wire.endpoint]) as (_, front), AgentClient(front) as client:
         for _ in range(3):
-            answer = client.request(f"/up/{MARK.decode()}", "POST", [f"X-Mark: {MARK.decode()}"], MARK * 1000)
+            answer = client.request(f"/up/{MARK.decode()}", "POST", [f"X-Mark: {MARK.decode()}"],
+                                    MARK * 1000)
             assert answer.status == 200 and answer.body == b"%d" % (len(MARK) * 1000)
         for crossed in (wire.up, wire.down):
             assert len(crossed) > 300
-            for secret in (broker.token.encode(), MARK, b"CODEV", b"HTTP/1.1", b"Host:", b"Content-Length"):
+            for secret in (broker.token.encode(), MARK, b"CODEV", b"HTTP/1.1", b"Host:",
+                           b"Content-Length"):
                 assert secret not in crossed, secret
         assert len(wire.up) > len(MARK) * 3000
 
@@ -66,14 +70,16 @@ def test_a_pipeline_of_requests(broker):
     """Whatever the broker takes from TLS and does not want yet is there when it does."""
     lengths = [index * 2711 % 40_000 for index in range(60)]
     with agent_to(broker) as (_, front), AgentClient(front) as client:
-        requests = [b"POST /up/x HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % length + bytes(length)
-                    for length in lengths]
+        requests = [
+            b"POST /up/x HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % length + bytes(length)
+            for length in lengths
+        ]
         with in_thread(client.send, b"".join(requests)):
             for length in lengths:
                 assert client.response().body == b"%d" % length
 
 
-# --- who gets the token --------------------------------------------------------------------------------------------------
+# --- who gets the token ---------------------------------------------------------------------------
 
 class Impostor:
     """A process that has taken over the broker's port: records every byte, and may speak TLS with a key of its own."""
@@ -81,7 +87,8 @@ class Impostor:
     def __init__(self, context=None, answer=True):
         self.listener, self.context, self.answer = listen_tcp(), context, answer
         self.endpoint = f"tcp:127.0.0.1:{self.listener.getsockname()[1]}"
-        self.heard, self.plain, self.accepted, self.sockets, self.threads = bytearray(), bytearray(), 0, [], []
+        self.heard, self.plain, self.accepted, self.sockets, self.threads = bytearray(), bytearray(
+        ), 0, [], []
         self._start(self._accept)
 
     def _start(self, function, *arguments):
@@ -99,7 +106,8 @@ class Impostor:
 
     def _serve(self, sock):
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        engine = self.context.wrap_bio(incoming, outgoing, server_side=True) if self.context else None
+        engine = self.context.wrap_bio(incoming, outgoing,
+                                       server_side=True) if self.context else None
         with contextlib.suppress(OSError):
             while data := sock.recv(65536):
                 self.heard += data
@@ -138,20 +146,24 @@ def impostor_context(version=None, ciphers=None):
 
 
 OTHER_TLS = [(ssl.TLSVersion.TLSv1_1, "ALL"), (ssl.TLSVersion.TLSv1_3, "ALL"),
-             (ssl.TLSVersion.TLSv1_2, "ECDHE-ECDSA-AES256-GCM-SHA384"), (ssl.TLSVersion.TLSv1_2, "ECDHE-ECDSA-AES128-SHA")]
+             (ssl.TLSVersion.TLSv1_2, "ECDHE-ECDSA-AES256-GCM-SHA384"),
+             (ssl.TLSVersion.TLSv1_2, "ECDHE-ECDSA-AES128-SHA")]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_agent_offers_one_version_and_two_suites(broker):
     with contextlib.ExitStack() as stack:
         impostors = [stack.enter_context(Impostor(impostor_context(*other))) for other in OTHER_TLS]
-        fronts = [stack.enter_context(agent_to(broker, [impostor.endpoint]))[1] for impostor in impostors]
+        fronts = [
+            stack.enter_context(agent_to(broker, [impostor.endpoint]))[1] for impostor in impostors
+        ]
         clients = [stack.enter_context(AgentClient(front)) for front in fronts]
         for client in clients:
             client.request("/up/x", read=False)
         for client, impostor in zip(clients, impostors):
             answer = client.response()
-            assert answer.status == 502 and "does not speak its TLS" in answer.json["error"]["message"]
+            assert answer.status == 502 and "does not speak its TLS" in answer.json["error"][
+                "message"]
             assert impostor.accepted and not impostor.plain
 
 
@@ -162,7 +174,8 @@ def test_who_takes_over_the_port_gets_no_byte_of_the_token(broker, tmp_path, kin
             other = stack.enter_context(SecureBroker(tmp_path))
             impostor = stack.enter_context(Wire(other.address))
         else:
-            impostor = stack.enter_context(Impostor(None if kind == "plain" else impostor_context()))
+            impostor = stack.enter_context(
+                Impostor(None if kind == "plain" else impostor_context()))
         _, front = stack.enter_context(agent_to(broker, [impostor.endpoint]))
         with AgentClient(front) as client:
             answer = client.request(f"/up/{MARK.decode()}")
@@ -178,7 +191,8 @@ def test_who_takes_over_the_port_gets_no_byte_of_the_token(broker, tmp_path, kin
 
 
 def test_the_address_that_proved_the_key_is_kept_until_it_fails(broker):
-    with Impostor(impostor_context()) as impostor, Wire(broker.address) as first, Wire(broker.address) as second:
+    with Impostor(impostor_context()) as impostor, Wire(broker.address) as first, Wire(
+            broker.address) as second:
         dials = [impostor.endpoint, first.endpoint, second.endpoint]
         with agent_to(broker, dials) as (_, front):
             for _ in range(3):
@@ -194,7 +208,8 @@ def test_the_address_that_proved_the_key_is_kept_until_it_fails(broker):
 
 @pytest.mark.skipif(SANITIZED, reason="it only waits")
 def test_one_that_says_nothing_costs_its_time_and_the_next_is_tried(broker):
-    with Impostor(answer=False) as mute, agent_to(broker, [mute.endpoint, *broker.endpoints]) as (_, front):
+    with Impostor(answer=False) as mute, agent_to(broker,
+                                                  [mute.endpoint, *broker.endpoints]) as (_, front):
         began = time.monotonic()
         with AgentClient(front) as client:
             assert client.request("/up/x").status == 200
@@ -205,7 +220,8 @@ def test_one_that_says_nothing_costs_its_time_and_the_next_is_tried(broker):
 
 
 def test_a_new_broker_with_a_new_key_after_a_new_record(broker, tmp_path, upstream):
-    with SecureBroker(tmp_path, rules=rules_of(upstream)) as other, agent_to(broker) as (agent, front):
+    with SecureBroker(tmp_path,
+                      rules=rules_of(upstream)) as other, agent_to(broker) as (agent, front):
         with AgentClient(front) as old:
             assert old.request("/up/x").status == 200
             agent.send(dial=other.endpoints, secret=other.token, pin=other.pin)
@@ -218,7 +234,8 @@ def test_a_new_record_reaches_those_who_are_on_their_way(broker):
     the handshake's own limit of 5 s. (Once in a few tries: a test may be held up for longer than that.)"""
     def goes_on_at_once():
         began = time.monotonic()
-        with Impostor(answer=False) as mute, agent_to(broker, [mute.endpoint]) as (agent, front), AgentClient(front) as client:
+        with Impostor(answer=False) as mute, agent_to(
+                broker, [mute.endpoint]) as (agent, front), AgentClient(front) as client:
             client.request("/up/x", read=False)
             eventually(lambda: mute.heard)
             agent.send(dial=broker.endpoints)
@@ -242,7 +259,13 @@ def test_the_gateway_is_read_from_the_route_at_each_dial(broker, tmp_path):
     route = tmp_path / "route"
     route.write_text(table.format("0200007F"))  # 127.0.0.2, where nobody listens
     front = listen_tcp()
-    forward = {"role": "broker", "fd": front, "dial": [f"tcp:gateway:{port}"], "secret": broker.token, "pin": broker.pin}
+    forward = {
+        "role": "broker",
+        "fd": front,
+        "dial": [f"tcp:gateway:{port}"],
+        "secret": broker.token,
+        "pin": broker.pin
+    }
     with open(route, "rb") as file, front, running([forward], route=file):
         with AgentClient(front) as client:
             assert client.request("/up/x").status == 502
@@ -252,7 +275,7 @@ def test_the_gateway_is_read_from_the_route_at_each_dial(broker, tmp_path):
             assert client.request("/up/x").status == 200
 
 
-# --- whole, or visibly broken ----------------------------------------------------------------------------------------
+# --- whole, or visibly broken ---------------------------------------------------------------------
 
 def test_an_answer_that_ends_by_closing_is_whole_or_broken(broker):
     """HTTP/1.0 has no other sign than the end: close_notify, or a reset."""
@@ -261,7 +284,8 @@ def test_an_answer_that_ends_by_closing_is_whole_or_broken(broker):
             client.send(b"GET /up/stream/5 HTTP/1.0\r\nHost: x\r\n\r\n")
             assert read_all(client.socket).endswith(b"piece 4\n")
         with AgentClient(front) as client:
-            client.send(b"GET /up/stream/10000000 HTTP/1.0\r\nHost: x\r\n\r\n")  # more than all buffers on the way take
+            client.send(b"GET /up/stream/10000000 HTTP/1.0\r\nHost: x\r\n\r\n"
+                        )  # more than all buffers on the way take
             client.read_until(b"piece 1\n")
             wire.cut()
             with pytest.raises(ConnectionResetError):
@@ -270,7 +294,8 @@ def test_an_answer_that_ends_by_closing_is_whole_or_broken(broker):
 
 def test_a_quiet_connection_ends_cleanly(tmp_path, upstream):
     """Between requests: a client that keeps its connection must not take the broker's time limit for a break."""
-    with SecureBroker(tmp_path, rules=rules_of(upstream), options=["--idle-timeout", "3s"]) as broker:
+    with SecureBroker(tmp_path, rules=rules_of(upstream), options=["--idle-timeout",
+                                                                   "3s"]) as broker:
         with agent_to(broker) as (_, front), AgentClient(front) as client:
             assert client.request("/up/x").status == 200
             assert client.socket.recv(1) == b""
@@ -287,7 +312,11 @@ def test_a_spoiled_stream_breaks(broker, damage):
         done.append(1)
         if damage == "one bit":
             return bytes([data[0] ^ 1]) + data[1:]
-        return {"a byte more": b"x" + data, "a piece twice": data + data, "a piece less": b""}[damage]
+        return {
+            "a byte more": b"x" + data,
+            "a piece twice": data + data,
+            "a piece less": b""
+        }[damage]
 
     with Wire(broker.address, spoil) as wire, agent_to(broker, [wire.endpoint]) as (_, front):
         with AgentClient(front) as client:
@@ -321,24 +350,27 @@ def test_a_hundred_aborted_transfers_leave_nothing_behind(broker):
             client.send(b"GET /up/zeros/100000000 HTTP/1.1\r\nHost: x\r\n\r\n")
             if index % 2:
                 client.socket.recv(1 + index * 1000)
-            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", index % 3 == 0, 0))
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                     struct.pack("ii", index % 3 == 0, 0))
             client.close()
         eventually(lambda: agent.descriptors() <= before[0] and broker.descriptors() <= before[1])
         with AgentClient(front) as client:
             assert client.request("/up/x").status == 200
 
 
-# --- many, and slow ----------------------------------------------------------------------------------------------------
+# --- many, and slow -------------------------------------------------------------------------------
 
 def test_readers_that_pause_until_all_rings_are_full(broker):
     """Records then end in the midst of the agent's ring, at its end, and where there is no room for another: whatever was
     taken from the socket is delivered, though no event tells of it any more."""
     with agent_to(broker) as (_, front), contextlib.ExitStack() as stack:
-        front.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)  # inherited by what the agent accepts
+        front.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF,
+                         65536)  # inherited by what the agent accepts
         lengths = range(1_000_000, 1_400_000, 17_777)
         clients = [stack.enter_context(AgentClient(front)) for _ in lengths]
         for client, length in zip(clients, lengths):
-            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 200_000)  # more than a segment of loopback
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF,
+                                     200_000)  # more than a segment of loopback
             client.send(f"GET /up/zeros/{length} HTTP/1.1\r\nHost: x\r\n\r\n")
         time.sleep(0.5)
         for client, length in zip(clients, lengths):
@@ -366,7 +398,8 @@ def test_connections_one_after_another(broker):
     with agent_to(broker) as (agent, front):
         with AgentClient(front) as client:
             assert client.request("/nothing").status == 404
-        before, memory = (agent.descriptors(), broker.descriptors()), (agent.resident_kib(), broker.rss_kib())
+        before, memory = (agent.descriptors(), broker.descriptors()), (agent.resident_kib(),
+                                                                       broker.rss_kib())
         for _ in range(number):
             with AgentClient(front) as client:
                 assert client.request("/nothing").status == 404

@@ -24,10 +24,23 @@ from prepare import prepare  # noqa: E402
 BUILD = pathlib.Path(os.environ.get("CODEV_BUILD", TOP / "build"))
 SETTINGS = BUILD / ("san/test" if SANITIZED else "test") / "tool_settings"
 PARTS = f"parts: {world_npm.COUNT}"
-CASES = {"npm_install": PARTS, "npm_ci": PARTS, "npm_ci_private": "added 1 package", "pnpm": PARTS, "yarn_classic": PARTS,
-         "yarn_berry": PARTS, "git": "[new branch]      HEAD -> from-inside", "archive": "app-1/README"}
-MISSING = {"npm_install": "npm-files", "pnpm": "npm-files", "yarn_classic": "npm-files", "yarn_berry": "npm-files",
-           "archive": "github-archive"}
+CASES = {
+    "npm_install": PARTS,
+    "npm_ci": PARTS,
+    "npm_ci_private": "added 1 package",
+    "pnpm": PARTS,
+    "yarn_classic": PARTS,
+    "yarn_berry": PARTS,
+    "git": "[new branch]      HEAD -> from-inside",
+    "archive": "app-1/README"
+}
+MISSING = {
+    "npm_install": "npm-files",
+    "pnpm": "npm-files",
+    "yarn_classic": "npm-files",
+    "yarn_berry": "npm-files",
+    "archive": "github-archive"
+}
 SECONDS = 300
 
 
@@ -50,15 +63,28 @@ class Outcome:
         (inside / "clients").symlink_to(world.modules(world.HERE / "clients"))
         listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         port = listener.getsockname()[1]
-        printed = subprocess.run([SETTINGS, str(port), home, *rules], check=True, capture_output=True, text=True).stdout
+        printed = subprocess.run([SETTINGS, str(port), home, *rules],
+                                 check=True,
+                                 capture_output=True,
+                                 text=True).stdout
         settings, _, gitconfig = printed.partition("\n\n")
         (home / "system-gitconfig").write_text(f"[safe]\n\tdirectory = *\n{gitconfig}")
         environment = dict(line.split("=", 1) for line in settings.splitlines())
-        environment |= {"GIT_CONFIG_SYSTEM": str(home / "system-gitconfig"), "BASE": f"http://127.0.0.1:{port}",
-                        "YARN_CACHE_FOLDER": str(home / "yarn")}  # yarn 1 leaves root's in /usr/local
-        options = ["--ca-file", str(outside.authority.ca), "--guest-url", environment["BASE"], "--proxy", "none"]
-        with Broker(folder, rules=rules, ca=False, options=options) as broker, PortRelay(broker, listener):
-            done = subprocess.run(["sh", inside / "inside.sh", inside, *cases], env=environment, capture_output=True, text=True,
+        environment |= {
+            "GIT_CONFIG_SYSTEM": str(home / "system-gitconfig"),
+            "BASE": f"http://127.0.0.1:{port}",
+            "YARN_CACHE_FOLDER": str(home / "yarn")
+        }  # yarn 1 leaves root's in /usr/local
+        options = [
+            "--ca-file",
+            str(outside.authority.ca), "--guest-url", environment["BASE"], "--proxy", "none"
+        ]
+        with Broker(folder, rules=rules, ca=False,
+                    options=options) as broker, PortRelay(broker, listener):
+            done = subprocess.run(["sh", inside / "inside.sh", inside, *cases],
+                                  env=environment,
+                                  capture_output=True,
+                                  text=True,
                                   timeout=SECONDS)
             self.log = broker.log_lines()
         self.results = {line.split()[0]: int(line.split()[1]) for line in done.stdout.splitlines()}
@@ -93,14 +119,21 @@ def test_it_simply_works(complete, case):
 def test_a_missing_companion_is_named(missing, outside, case):
     host = outside.url(MISSING[case]).partition("://")[2]
     assert missing.results[case] != 0, missing.output[case]
-    assert f"_undeclared/{host}" in missing.output[case] or f"no rule for https://{host}" in missing.output[case]
+    assert f"_undeclared/{host}" in missing.output[
+        case] or f"no rule for https://{host}" in missing.output[case]
 
 
 def test_without_the_broker_the_documents_lead_elsewhere(outside):
     """What the world serves does name second hosts: else the tests above would show nothing."""
-    for name, path in (("npm", "world-app"), ("pypi", "simple/world-app/"), ("crates", "config.json")):
-        said = subprocess.run(["curl", "-sS", "--noproxy", "*", "--cacert", outside.authority.ca, f"{outside.url(name)}/{path}"],
-                              check=True, capture_output=True, text=True).stdout
+    for name, path in (("npm", "world-app"), ("pypi", "simple/world-app/"), ("crates",
+                                                                             "config.json")):
+        said = subprocess.run([
+            "curl", "-sS", "--noproxy", "*", "--cacert", outside.authority.ca,
+            f"{outside.url(name)}/{path}"
+        ],
+                              check=True,
+                              capture_output=True,
+                              text=True).stdout
         assert outside.url(f"{name}-files") in said
         assert outside.url(name) not in said.replace(outside.url(f"{name}-files"), "")
     assert json.loads(said)["dl"] == f"{outside.url('crates-files')}/crates"

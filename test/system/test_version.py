@@ -8,7 +8,8 @@ import pytest
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / "build/bin"))
 NATIVE = TOP / "build/guest" / os.uname().machine
-PROGRAMS = (BIN / "codev-broker", BIN / "codev-sandbox", NATIVE / "codev-init", NATIVE / "codev-agent")
+PROGRAMS = (BIN / "codev-broker", BIN / "codev-sandbox", NATIVE / "codev-init",
+            NATIVE / "codev-agent")
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.name)

@@ -24,8 +24,10 @@ import seccomp_hook
 import wsl_namespaces
 from wsl_namespaces import PATIENCE, SECRET, eventually
 
-STAGES = ["base", "config", "hostname", "account", "mounts", "network", "firewall", "cgroups", "relay", "self-test",
-          "server"]
+STAGES = [
+    "base", "config", "hostname", "account", "mounts", "network", "firewall", "cgroups", "relay",
+    "self-test", "server"
+]
 
 
 def able():
@@ -42,7 +44,9 @@ def able():
             return f"{program} is missing"
     probe = "mount -t tmpfs t /mnt && mkdir /mnt/l /mnt/u /mnt/w /mnt/m && " \
             "mount -t overlay o -o lowerdir=/mnt/l,upperdir=/mnt/u,workdir=/mnt/w /mnt/m && nft add table inet t"
-    done = subprocess.run(["unshare", "-m", "-n", "sh", "-c", probe], capture_output=True, text=True)
+    done = subprocess.run(["unshare", "-m", "-n", "sh", "-c", probe],
+                          capture_output=True,
+                          text=True)
     return f"namespaces, overlayfs or nf_tables: {done.stderr}" if done.returncode else None
 
 
@@ -63,7 +67,8 @@ def nothing_left(rig):
     yield
     for sandbox in rig.sandboxes:
         sandbox.process.poll() is None and sandbox.shutdown()
-    eventually(lambda: rig.left() == before, f"all is as it was: {before[0], before[2]}; now {rig.left()}")
+    eventually(lambda: rig.left() == before,
+               f"all is as it was: {before[0], before[2]}; now {rig.left()}")
 
 
 def shell(rig, script, **more):
@@ -82,7 +87,8 @@ def test_a_start_and_its_end(rig):
     assert [event["name"] for event in sandbox.events if event["event"] == "stage"] == STAGES
     checks = {check["name"]: check for check in sandbox.ready["checks"]}
     assert all(check["ok"] for check in checks.values())
-    assert checks["no-live-listener"]["detail"].startswith("4 listeners")  # both loopbacks, eth0 on v4 and v6
+    assert checks["no-live-listener"]["detail"].startswith(
+        "4 listeners")  # both loopbacks, eth0 on v4 and v6
     assert {"windows-hidden", "no-windows-executable", "no-egress-without-login"} <= set(checks)
     stream = rig.way_in(sandbox)
     stream.sendall(b"hello")
@@ -116,9 +122,13 @@ def test_the_way_in_demands_its_secret(rig):
 
 
 def test_a_way_in_that_is_taken_fails_the_start(rig):
-    with wsl_namespaces.in_network(rig.vm.pid, lambda: socket.create_server(("127.0.0.1", 0))) as taken:
+    with wsl_namespaces.in_network(rig.vm.pid, lambda: socket.create_server(
+        ("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        sandbox = rig.start(rig.config(way_in={"listen": f"tcp:127.0.0.1:{port}", "secret": SECRET}))
+        sandbox = rig.start(rig.config(way_in={
+            "listen": f"tcp:127.0.0.1:{port}",
+            "secret": SECRET
+        }))
         last, status = sandbox.end()
     assert (last["event"], last["stage"], status) == ("failed", "relay", 1)
     assert f"listen on tcp:127.0.0.1:{port}" in last["error"]
@@ -132,12 +142,39 @@ def test_a_failure_in_each_stage_ends_in_order(rig, stage):
 
 
 def test_a_wrong_configuration_is_named(rig):
-    for change, words in (({"relay": {"transport": ["vsock:2:1"], "token": "a" * 64}}, "over tcp only"),
-                          ({"relay": {"transport": ["tcp:gateway:1"], "token": "a" * 64}}, '"pin" is needed'),
-                          ({"way_in": {"listen": "vsock:4096", "secret": SECRET}}, "tcp:127.0.0.1"),
-                          ({"way_in": {"listen": "tcp:0.0.0.0:0", "secret": SECRET}}, "tcp:127.0.0.1"),
-                          ({"mounts": [{"type": "virtiofs", "source": "m0", "target": "/workspace/a"}]}, "drvfs or bind"),
-                          ({"mounts": [{"type": "drvfs", "source": "-o", "target": "/workspace/a"}]}, "folder of Windows")):
+    for change, words in (({
+            "relay": {
+                "transport": ["vsock:2:1"],
+                "token": "a" * 64
+            }
+    }, "over tcp only"), ({
+            "relay": {
+                "transport": ["tcp:gateway:1"],
+                "token": "a" * 64
+            }
+    }, '"pin" is needed'), ({
+            "way_in": {
+                "listen": "vsock:4096",
+                "secret": SECRET
+            }
+    }, "tcp:127.0.0.1"), ({
+            "way_in": {
+                "listen": "tcp:0.0.0.0:0",
+                "secret": SECRET
+            }
+    }, "tcp:127.0.0.1"), ({
+            "mounts": [{
+                "type": "virtiofs",
+                "source": "m0",
+                "target": "/workspace/a"
+            }]
+    }, "drvfs or bind"), ({
+            "mounts": [{
+                "type": "drvfs",
+                "source": "-o",
+                "target": "/workspace/a"
+            }]
+    }, "folder of Windows")):
         last, status = rig.start(rig.config(**change)).end()
         assert (last["event"], last["stage"], status) == ("failed", "config", 1)
         assert words in last["error"], last
@@ -145,7 +182,9 @@ def test_a_wrong_configuration_is_named(rig):
 
 def test_usage(rig):
     for arguments in ([], ["--wsl", "--more"], ["--help"]):
-        done = subprocess.run(rig.enter_command(wsl_namespaces.INIT, *arguments), capture_output=True, text=True)
+        done = subprocess.run(rig.enter_command(wsl_namespaces.INIT, *arguments),
+                              capture_output=True,
+                              text=True)
         assert (done.returncode, done.stdout) == (64, "")
         assert "codev-init --wsl, as root" in done.stderr
 
@@ -157,7 +196,9 @@ def test_only_root_may_start_it(rig):
 
 
 def test_the_end_of_standard_input_is_a_shutdown(rig):
-    sandbox = rig.ready(rig.config(argv=["sh", "-c", "trap 'echo told; exit 3' TERM; nc -ll -p 4096 -e cat & wait"]))
+    sandbox = rig.ready(
+        rig.config(
+            argv=["sh", "-c", "trap 'echo told; exit 3' TERM; nc -ll -p 4096 -e cat & wait"]))
     sandbox.process.stdin.close()
     last, status = sandbox.end()
     assert (last, status) == ({"event": "exit", "code": 3}, 0)
@@ -165,7 +206,8 @@ def test_the_end_of_standard_input_is_a_shutdown(rig):
 
 
 def test_signals_reach_the_server(rig):
-    sandbox = rig.ready(rig.config(argv=["sh", "-c", "trap 'exit 5' USR1; nc -ll -p 4096 -e cat & wait"]))
+    sandbox = rig.ready(
+        rig.config(argv=["sh", "-c", "trap 'exit 5' USR1; nc -ll -p 4096 -e cat & wait"]))
     os.kill(sandbox.outer, signal.SIGUSR1)
     assert sandbox.end() == ({"event": "exit", "code": 5}, 0)
 
@@ -193,7 +235,8 @@ def test_shared_descriptions_stay_blocking(rig):
     """What another process holds of the same pipe or socket does not become non-blocking."""
     for kind in ("pipe", "socket"):
         sandbox = rig.ready(stdio=kind)
-        flags = pathlib.Path(f"/proc/{sandbox.process.pid}/fdinfo").glob("[01]")  # nsenter's own, the same descriptions
+        flags = pathlib.Path(f"/proc/{sandbox.process.pid}/fdinfo").glob(
+            "[01]")  # nsenter's own, the same descriptions
         for entry in flags:
             text = dict(line.split(":\t") for line in entry.read_text().splitlines()[:3])
             assert int(text["flags"], 8) & os.O_NONBLOCK == 0, kind
@@ -211,11 +254,17 @@ def test_windows_and_wsl_are_hidden(rig):
     """
     output, last, _ = shell(rig, script, hostname="inside")
     lines = output.splitlines()
-    assert last == {"event": "exit", "code": 0} and "there:" not in output and "WSL" not in output, output
-    assert set(lines[0].split()) - {"/sys/fs/cgroup"} == {"/", "/dev", "/dev/pts", "/dev/shm", "/proc", "/run", "/sys",
-                                                          "/tmp", "/var/tmp"}
-    assert lines[1].split() == ["fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout",
-                                "tty", "urandom", "zero"]
+    assert last == {
+        "event": "exit",
+        "code": 0
+    } and "there:" not in output and "WSL" not in output, output
+    assert set(lines[0].split()) - {"/sys/fs/cgroup"} == {
+        "/", "/dev", "/dev/pts", "/dev/shm", "/proc", "/run", "/sys", "/tmp", "/var/tmp"
+    }
+    assert lines[1].split() == [
+        "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty",
+        "urandom", "zero"
+    ]
     assert lines[2:5] == ["nameserver 127.0.0.1", "inside", "3"]
     assert int(lines[5]) <= 4  # its own processes only
     assert os.uname().nodename != "inside"
@@ -223,7 +272,8 @@ def test_windows_and_wsl_are_hidden(rig):
 
 def test_nothing_is_written_to_the_distribution(rig):
     def tree():
-        return sorted((str(path), path.lstat().st_mtime_ns) for path in rig.root.rglob("*") if "/proc/" not in str(path))
+        return sorted((str(path), path.lstat().st_mtime_ns) for path in rig.root.rglob("*")
+                      if "/proc/" not in str(path))
     before = tree()
     output, last, _ = shell(rig, "echo x >/home/codev/file && cat /home/codev/file && id -u",
                             account={"uid": 1234, "gid": 1234})
@@ -252,13 +302,23 @@ def test_nothing_gets_out(rig):
             listener.setblocking(False)
             return listener
         return make
-    listeners = [wsl_namespaces.in_network(pid, serve(family, address)) for pid, family, address in (
-        (rig.vm.pid, socket.AF_INET, "0.0.0.0"), (rig.vm.pid, socket.AF_INET6, "::"),
-        (rig.windows.pid, socket.AF_INET, "0.0.0.0"), (rig.windows.pid, socket.AF_INET6, "::"))]
+
+    listeners = [
+        wsl_namespaces.in_network(pid, serve(family, address))
+        for pid, family, address in ((rig.vm.pid, socket.AF_INET,
+                                      "0.0.0.0"), (rig.vm.pid, socket.AF_INET6, "::"),
+                                     (rig.windows.pid, socket.AF_INET,
+                                      "0.0.0.0"), (rig.windows.pid, socket.AF_INET6, "::"))
+    ]
     ports = [listener.getsockname()[1] for listener in listeners]
-    targets = [(address, port) for address, port in
-               [("127.0.0.1", ports[0]), ("172.31.0.2", ports[0]), ("::1", ports[1]), ("fd31::2", ports[1]),
-                ("172.31.0.1", ports[2]), ("fd31::1", ports[3]), ("10.255.255.254", 53), ("1.1.1.1", 443)]]
+    targets = [
+        (address, port)
+        for address, port in [("127.0.0.1", ports[0]), ("172.31.0.2", ports[0]), (
+            "::1", ports[1]), ("fd31::2", ports[1]), ("172.31.0.1",
+                                                      ports[2]), ("fd31::1",
+                                                                  ports[3]), ("10.255.255.254",
+                                                                              53), ("1.1.1.1", 443)]
+    ]
     for address, port in targets[:6]:
         rig.connect((address, port)).close()  # they are live
     for listener in listeners:
@@ -267,10 +327,13 @@ def test_nothing_gets_out(rig):
                 listener.accept()[0].close()
             except BlockingIOError:
                 break
-    script = "\n".join(f"said=$(nc -w 5 {address} {port} </dev/null 2>&1) && echo reached {address} {port}\n"
-                       f"case $said in *'timed out'*) echo waited {address} {port};; esac" for address, port in targets)
-    output, last, _ = shell(rig, script + "\nping -c 1 -W 5 172.31.0.1 >/dev/null 2>&1 && echo ping\n"
-                            "nslookup example.com 2>&1 | grep -q NXDOMAIN && echo nxdomain")
+    script = "\n".join(
+        f"said=$(nc -w 5 {address} {port} </dev/null 2>&1) && echo reached {address} {port}\n"
+        f"case $said in *'timed out'*) echo waited {address} {port};; esac"
+        for address, port in targets)
+    output, last, _ = shell(
+        rig, script + "\nping -c 1 -W 5 172.31.0.1 >/dev/null 2>&1 && echo ping\n"
+        "nslookup example.com 2>&1 | grep -q NXDOMAIN && echo nxdomain")
     assert output == "nxdomain\n" and last["code"] == 0
     for listener in listeners:
         with pytest.raises(BlockingIOError):
@@ -294,8 +357,9 @@ def test_who_starts_it_leaves_no_mark(rig):
 
 def test_cgroups_lie_below_the_group_it_was_started_in(rig):
     """Whatever that is called and wherever cgroup2 is mounted; nothing above it is written, and all of it goes away."""
-    base = next((path for path in (pathlib.Path("/sys/fs/cgroup/unified"), pathlib.Path("/sys/fs/cgroup"))
-                 if (path / "cgroup.procs").exists()), None)
+    base = next(
+        (path for path in (pathlib.Path("/sys/fs/cgroup/unified"), pathlib.Path("/sys/fs/cgroup"))
+         if (path / "cgroup.procs").exists()), None)
     if base is None:
         pytest.skip("no cgroup2")
     own = base / f"codev-test-{os.getpid()}" / "distro-1"
@@ -304,15 +368,22 @@ def test_cgroups_lie_below_the_group_it_was_started_in(rig):
     except OSError as error:
         pytest.skip(f"cgroup2 is not ours to change: {error}")
     try:
-        sandbox = rig.start(rig.config(argv=["sh", "-c", "grep ^0:: /proc/self/cgroup; ls /sys/fs/cgroup; "
-                                             "sleep 1000 & sleep 1000; true"], port=None, id="where"),
+        sandbox = rig.start(rig.config(argv=[
+            "sh", "-c", "grep ^0:: /proc/self/cgroup; ls /sys/fs/cgroup; "
+            "sleep 1000 & sleep 1000; true"
+        ],
+                                       port=None,
+                                       id="where"),
                             prefix=["sh", "-c", f"echo $$ >{own}/cgroup.procs; exec \"$@\"", "sh"])
         sandbox.until("ready")
         groups = own / "codev" / "where"
-        assert {path.name for path in groups.iterdir() if path.is_dir()} == {"init", "server", "relay"}
+        assert {path.name
+                for path in groups.iterdir() if path.is_dir()} == {"init", "server", "relay"}
         assert (groups / "init" / "cgroup.procs").read_text().split() == [str(sandbox.inner())]
-        assert (groups / "relay" / "cgroup.procs").read_text().split() == [str(sandbox.inner_agent())]
-        eventually(lambda: len((groups / "server" / "cgroup.procs").read_text().split()) == 3, "the server's processes")
+        assert (groups / "relay" /
+                "cgroup.procs").read_text().split() == [str(sandbox.inner_agent())]
+        eventually(lambda: len((groups / "server" / "cgroup.procs").read_text().split()) == 3,
+                   "the server's processes")
         assert sandbox.shutdown() == ({"event": "exit", "signal": 15}, 0)
         lines = sandbox.output_of().decode().split()
         assert lines[0] == "0::/server" and {"init", "server", "relay"} < set(lines[1:])
@@ -348,14 +419,24 @@ def test_folders_of_windows(rig):
     assert {"rw", "nosuid", "nodev"} <= set(flags["/workspace/app"].split(","))
     assert {"ro", "nosuid", "nodev"} <= set(flags["/mnt/c/x"].split(","))
     assert (app / "file").read_text() == "new\n"
-    assert log.read_text() == "C:\\Users\\x\\app /tmp/codev -o metadata,uid=1000,gid=1000,umask=022\n"
+    assert log.read_text(
+    ) == "C:\\Users\\x\\app /tmp/codev -o metadata,uid=1000,gid=1000,umask=022\n"
 
 
 def test_a_folder_that_cannot_be_mounted_fails_the_start(rig):
-    for mount, words in (
-            ({"type": "drvfs", "source": "C:\\gone", "target": "/workspace/app"}, "C:\\gone: no such folder of Windows"),
-            ({"type": "bind", "source": "/mnt/c/gone", "target": "/workspace/app"}, "open the source: No such file"),
-            ({"type": "bind", "source": "/bin/more", "target": "/workspace/app"}, "open the source: Symbolic link loop")):
+    for mount, words in (({
+            "type": "drvfs",
+            "source": "C:\\gone",
+            "target": "/workspace/app"
+    }, "C:\\gone: no such folder of Windows"), ({
+            "type": "bind",
+            "source": "/mnt/c/gone",
+            "target": "/workspace/app"
+    }, "open the source: No such file"), ({
+            "type": "bind",
+            "source": "/bin/more",
+            "target": "/workspace/app"
+    }, "open the source: Symbolic link loop")):
         last, status = rig.start(rig.config(mounts=[mount])).end()
         assert (last["event"], last["stage"], status) == ("failed", "mounts", 1)
         assert "mount /workspace/app" in last["error"] and words in last["error"], last
@@ -365,9 +446,14 @@ def test_a_folder_that_cannot_be_mounted_fails_the_start(rig):
 
 def test_two_sandboxes_do_not_meet(rig):
     def server(name):
-        return ["sh", "-c", f"nc -ll -p 4096 -e sh -c 'read line; echo {name}; echo $(nc -w 2 127.0.0.1 5000 </dev/null)' & "
-                f"[ {name} = first ] && nc -ll -p 5000 -e echo private & wait"]
-    first, second = rig.ready(rig.config(argv=server("first"))), rig.ready(rig.config(argv=server("second")))
+        return [
+            "sh", "-c",
+            f"nc -ll -p 4096 -e sh -c 'read line; echo {name}; echo $(nc -w 2 127.0.0.1 5000 </dev/null)' & "
+            f"[ {name} = first ] && nc -ll -p 5000 -e echo private & wait"
+        ]
+
+    first, second = rig.ready(rig.config(argv=server("first"))), rig.ready(
+        rig.config(argv=server("second")))
     assert first.ready["way_in"] != second.ready["way_in"]
     answers = {}
     for name, sandbox in (("first", first), ("second", second)):
@@ -375,7 +461,8 @@ def test_two_sandboxes_do_not_meet(rig):
             with rig.way_in(sandbox) as stream:
                 stream.sendall(b"\n")
                 answers[name] = b"".join(iter(lambda: stream.recv(100), b""))
-                return answers[name].count(b"\n") == 2 and (name == "second" or b"private" in answers[name])
+                return answers[name].count(b"\n") == 2 and (name == "second"
+                                                            or b"private" in answers[name])
         eventually(ask, f"{name} answers: {answers}")
     assert answers == {"first": b"first\nprivate\n", "second": b"second\n\n"}
     assert first.shutdown()[1] == 0
@@ -392,7 +479,10 @@ def test_several_start_at_once(rig):
     assert len(ports) == len(sandboxes)
     for sandbox in sandboxes:
         sandbox.send({"command": "shutdown", "grace_ms": 100})
-    assert [sandbox.end() for sandbox in sandboxes] == [({"event": "exit", "signal": 15}, 0)] * len(sandboxes)
+    assert [sandbox.end() for sandbox in sandboxes] == [({
+        "event": "exit",
+        "signal": 15
+    }, 0)] * len(sandboxes)
 
 
 def test_nobody_is_let_in_to_a_server_without_a_port(rig):
@@ -419,7 +509,8 @@ def test_the_process_outside_is_killed(rig):
     mine = [sandbox.inner(), sandbox.inner_agent(), sandbox.outer_agent(), *descendants_of(sandbox)]
     assert len(set(mine)) >= 4 and None not in mine
     os.kill(sandbox.outer, signal.SIGKILL)
-    eventually(lambda: not [pid for pid in mine if procfs.state(pid)], "no process of the sandbox is left")
+    eventually(lambda: not [pid for pid in mine if procfs.state(pid)],
+               "no process of the sandbox is left")
     again = rig.ready(rig.config(id=sandbox.config["id"]))  # whatever it left behind
     assert again.shutdown()[1] == 0
 
@@ -435,7 +526,8 @@ def test_pid_1_is_killed(rig):
     last, status = sandbox.end()
     assert (last["event"], last["stage"], status) == ("failed", "server", 1)
     assert "PID 1 ended (signal 9)" in last["error"]
-    eventually(lambda: not [pid for pid in mine if procfs.state(pid)], "no process of the sandbox is left")
+    eventually(lambda: not [pid for pid in mine if procfs.state(pid)],
+               "no process of the sandbox is left")
     again = rig.ready(rig.config(id=sandbox.config["id"]))
     assert again.shutdown()[1] == 0
 
@@ -465,7 +557,8 @@ def test_an_agent_is_killed(rig, which):
 def test_an_agent_that_dies_again_and_again_ends_the_sandbox(rig):
     sandbox = rig.ready()
     while True:
-        agent = eventually(lambda: sandbox.outer_agent() or sandbox.process.poll() is not None, "an agent, or the end")
+        agent = eventually(lambda: sandbox.outer_agent() or sandbox.process.poll() is not None,
+                           "an agent, or the end")
         if agent is True:
             break
         try:
@@ -526,7 +619,8 @@ class Loop:
     """connect() to a live listener of Windows from inside, as root, again and again, until it is ended."""
 
     def __init__(self, rig, sandbox):
-        self.listener = wsl_namespaces.in_network(rig.windows.pid, lambda: socket.create_server(("172.31.0.1", 0)))
+        self.listener = wsl_namespaces.in_network(rig.windows.pid, lambda: socket.create_server(
+            ("172.31.0.1", 0)))
         rig.connect(self.listener.getsockname()).close()
         self.attempts, self.reached, self.ending = 0, 0, False
         self.thread = threading.Thread(target=self.body, args=(sandbox.inner(),))
@@ -537,7 +631,8 @@ class Loop:
         def attempt():
             while not self.ending:
                 try:
-                    wsl_namespaces.connected(self.listener.getsockname(), socket.SOCK_STREAM).close()
+                    wsl_namespaces.connected(self.listener.getsockname(),
+                                             socket.SOCK_STREAM).close()
                     self.reached += 1
                 except OSError:
                     self.attempts += 1
@@ -583,7 +678,11 @@ def test_a_firewall_that_cannot_be_restored_kills_everything(rig):
         begin = time.monotonic()
         os.kill(inner, signal.SIGCONT)
         assert sandbox.until("firewall")["state"] == "lost"
-        eventually(lambda: not [pid for pid in mine if pid not in (inner, sandbox.outer_agent()) and not procfs.has_ended(pid)], "all of the server is dead")
+        eventually(
+            lambda: not [
+                pid for pid in mine
+                if pid not in (inner, sandbox.outer_agent()) and not procfs.has_ended(pid)
+            ], "all of the server is dead")
         assert time.monotonic() - begin < 10  # at once; this machine may be busy
         assert loop.end() == 0
     last, status = sandbox.end()
@@ -615,7 +714,10 @@ def test_no_nfnetlink(rig):
 
 
 def test_no_permission(rig):
-    refused(rig, "network", "bring lo up: Operation not permitted", prefix=["setpriv", "--bounding-set", "-net_admin"])
+    refused(rig,
+            "network",
+            "bring lo up: Operation not permitted",
+            prefix=["setpriv", "--bounding-set", "-net_admin"])
 
 
 @pytest.mark.parametrize("fault, words", [
@@ -653,12 +755,19 @@ class Broker:
         token = rig.folder / "token"
         token.write_text("the-real-credential")
         token.chmod(0o600)
-        self.gateway = subprocess.Popen([*enter, "/usr/bin/python3", "-c", GATEWAY], stdout=subprocess.PIPE, text=True)
+        self.gateway = subprocess.Popen([*enter, "/usr/bin/python3", "-c", GATEWAY],
+                                        stdout=subprocess.PIPE,
+                                        text=True)
         port = self.gateway.stdout.readline().strip()
-        self.process = subprocess.Popen(
-            [*enter, wsl_namespaces.BIN / "codev-broker", "--listen", "tcp:172.31.0.1:0", "--gateway-url",
-             f"http://127.0.0.1:{port}", "--gateway-token-file", token, "--proxy", "none", "--gateway-allow", "GET /"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([
+            *enter, wsl_namespaces.BIN / "codev-broker", "--listen", "tcp:172.31.0.1:0",
+            "--gateway-url", f"http://127.0.0.1:{port}", "--gateway-token-file", token, "--proxy",
+            "none", "--gateway-allow", "GET /"
+        ],
+                                        stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE,
+                                        text=True)
         self.ready = json.loads(self.process.stdout.readline())
         self.relay = {"listen": 8788, "transport": ["tcp:127.0.0.1:9", "tcp:gateway:" +
                                                     self.ready["listen"][0].rpartition(":")[2]],
@@ -677,7 +786,9 @@ def broker(rig):
     made.end()
 
 
-FETCH = ["sh", "-c", "nc -ll -p 4096 -e sh -c 'read path; wget -qO- http://127.0.0.1:8788$path 2>&1'"]
+FETCH = [
+    "sh", "-c", "nc -ll -p 4096 -e sh -c 'read path; wget -qO- http://127.0.0.1:8788$path 2>&1'"
+]
 
 
 def fetch(rig, sandbox, path):
@@ -699,13 +810,15 @@ def test_a_request_goes_to_the_gateway(rig, broker):
     # the outer agent's death breaks nothing that is not in flight
     os.kill(sandbox.outer_agent(), signal.SIGKILL)
     sandbox.until("warning")
-    eventually(lambda: fetch(rig, sandbox, "/gateway/again").startswith("path /again"), "the new one works")
+    eventually(lambda: fetch(rig, sandbox, "/gateway/again").startswith("path /again"),
+               "the new one works")
     # the broker is started anew: another port, another key, another token
     other = Broker(rig)
     sandbox.send({"command": "relay", "relay": other.relay})
     broker.process.terminate()
     broker.process.wait(PATIENCE)
-    eventually(lambda: fetch(rig, sandbox, "/gateway/new").startswith("path /new"), "the new broker is used")
+    eventually(lambda: fetch(rig, sandbox, "/gateway/new").startswith("path /new"),
+               "the new broker is used")
     assert sandbox.shutdown()[1] == 0
     other.end()
 

@@ -8,7 +8,8 @@ import subprocess
 
 
 def cache_folder():
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "codev-sandbox"
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME")
+                        or pathlib.Path.home() / ".cache") / "codev-sandbox"
 
 
 def modules(inputs):
@@ -24,7 +25,10 @@ def modules(inputs):
             folder.mkdir(exist_ok=True)
             for path in inputs:
                 shutil.copy(path, folder)
-            subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, check=True,
-                           capture_output=True, timeout=300)
+            subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+                           cwd=folder,
+                           check=True,
+                           capture_output=True,
+                           timeout=300)
             (folder / "complete").touch()
     return folder

@@ -35,6 +35,8 @@ def free_port(address="127.0.0.1"):
     for port in ports:
         with contextlib.suppress(OSError):
             if lock(port):
-                socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET).close()
+                socket.create_server(
+                    (address, port),
+                    family=socket.AF_INET6 if ":" in address else socket.AF_INET).close()
                 return port
     raise OSError("no port is free")

@@ -11,9 +11,19 @@ import world_npm
 
 def default_registry():
     """The address that npm has built in, asked of npm itself: lock files written elsewhere are full of it."""
-    environment = {name: value for name, value in os.environ.items() if not name.lower().startswith("npm_config_")}
-    environment |= {"NPM_CONFIG_USERCONFIG": "/nonexistent/user", "NPM_CONFIG_GLOBALCONFIG": "/nonexistent/global"}
-    return subprocess.run(["npm", "config", "get", "registry"], check=True, capture_output=True, text=True, cwd="/",
+    environment = {
+        name: value
+        for name, value in os.environ.items() if not name.lower().startswith("npm_config_")
+    }
+    environment |= {
+        "NPM_CONFIG_USERCONFIG": "/nonexistent/user",
+        "NPM_CONFIG_GLOBALCONFIG": "/nonexistent/global"
+    }
+    return subprocess.run(["npm", "config", "get", "registry"],
+                          check=True,
+                          capture_output=True,
+                          text=True,
+                          cwd="/",
                           env=environment).stdout.strip()
 
 
@@ -22,9 +32,21 @@ def lock_file(registry, packages, wanted):
     entries = {"": {"name": "mine", "version": "1.0.0", "dependencies": {wanted: "^1.0.0"}}}
     for name, (integrity, dependencies) in packages.items():
         file = f"{name.rpartition('/')[2]}-1.0.0.tgz"
-        entries[f"node_modules/{name}"] = {"version": "1.0.0", "resolved": f"{registry}{name}/-/{file}", "integrity": integrity,
-                                           **({"dependencies": dependencies} if dependencies else {})}
-    return {"name": "mine", "version": "1.0.0", "lockfileVersion": 3, "requires": True, "packages": entries}
+        entries[f"node_modules/{name}"] = {
+            "version": "1.0.0",
+            "resolved": f"{registry}{name}/-/{file}",
+            "integrity": integrity,
+            **({
+                "dependencies": dependencies
+            } if dependencies else {})
+        }
+    return {
+        "name": "mine",
+        "version": "1.0.0",
+        "lockfileVersion": 3,
+        "requires": True,
+        "packages": entries
+    }
 
 
 def write_project(folder, lock):
@@ -40,9 +62,11 @@ def prepare(folder, outside):
     packages = outside.npm_packages
     part = world_npm.DEPENDENCIES[1]
     write_project(folder / "outside/public", lock_file(default_registry(), packages, world_npm.APP))
-    write_project(folder / "outside/private", lock_file(outside.url("npm") + "/", {part: packages[part]}, part))
+    write_project(folder / "outside/private",
+                  lock_file(outside.url("npm") + "/", {part: packages[part]}, part))
     clients = world.modules(world.HERE / "clients")
-    berry = json.loads((clients / "node_modules/@yarnpkg/cli-dist/package.json").read_text())["version"]
+    berry = json.loads(
+        (clients / "node_modules/@yarnpkg/cli-dist/package.json").read_text())["version"]
     (folder / "berry-version").write_text(berry)
     (folder / "sumdb-key").write_text(outside.sumdb_key)
     shutil.copy(outside.debian_key, folder / "archive-key.gpg")

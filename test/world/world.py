@@ -41,8 +41,14 @@ from ports import free_port
 
 HERE = pathlib.Path(__file__).resolve().parent
 PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
-COMPANIONS = {"npm": ["npm-files"], "pypi": ["pypi-files"], "crates": ["crates-files"], "goproxy": ["sumdb"],
-              "github": ["github-lfs", "github-archive"], "debian": ["debian-security"]}
+COMPANIONS = {
+    "npm": ["npm-files"],
+    "pypi": ["pypi-files"],
+    "crates": ["crates-files"],
+    "goproxy": ["sumdb"],
+    "github": ["github-lfs", "github-archive"],
+    "debian": ["debian-security"]
+}
 NAMES = [*COMPANIONS, *sum(COMPANIONS.values(), [])]
 
 
@@ -60,11 +66,16 @@ class Authority:
         folder.mkdir()
         self.ca, self.certificate, self.key = folder / "ca.pem", folder / "world.pem", folder / "world.key"
         run = functools.partial(subprocess.run, check=True, capture_output=True)
-        new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+        new = [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+            "-nodes", "-days", "2"
+        ]
         run(new + ["-subj", "/CN=world authority", "-keyout", folder / "ca.key", "-out", self.ca])
         names = ",".join(f"DNS:{name}.localhost" for name in NAMES)
-        run(new + ["-CA", self.ca, "-CAkey", folder / "ca.key", "-subj", "/CN=world", "-addext", f"subjectAltName={names}",
-                   "-keyout", self.key, "-out", self.certificate])
+        run(new + [
+            "-CA", self.ca, "-CAkey", folder / "ca.key", "-subj", "/CN=world", "-addext",
+            f"subjectAltName={names}", "-keyout", self.key, "-out", self.certificate
+        ])
 
 
 class World:
@@ -83,17 +94,24 @@ class World:
         world_python.build(files["pypi"], files["pypi-files"], self.url("pypi-files"))
         world_cargo.build(files["crates"], files["crates-files"], self.url("crates-files"))
         self.sumdb_key = world_go.build(files["goproxy"], files["sumdb"], self.folder)
-        world_debian.build(files["debian"], files["debian-security"], suite, self.folder, self.debian_key)
-        self.lfs_oid = world_git.build(self.folder / "git", files["github-lfs"], files["github-archive"])
+        world_debian.build(files["debian"], files["debian-security"], suite, self.folder,
+                           self.debian_key)
+        self.lfs_oid = world_git.build(self.folder / "git", files["github-lfs"],
+                                       files["github-archive"])
 
     def url(self, name):
         return f"https://{name}.localhost:{self.port}"
 
     def start(self, command, **popen):
-        log = open(self.folder / f"{pathlib.Path(str(command[0])).name}-{len(self.processes)}.log", "wb")
+        log = open(self.folder / f"{pathlib.Path(str(command[0])).name}-{len(self.processes)}.log",
+                   "wb")
         with log:
-            self.processes.append(subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log,
-                                                   stderr=log, **popen))
+            self.processes.append(
+                subprocess.Popen([str(word) for word in command],
+                                 stdin=subprocess.DEVNULL,
+                                 stdout=log,
+                                 stderr=log,
+                                 **popen))
 
     def __enter__(self):
         try:
@@ -108,10 +126,19 @@ class World:
 
     def _start(self):
         world_npm.write_configuration(self.folder / "npm")
-        self.start(["node", modules(HERE / "registry") / "node_modules/.bin/verdaccio", "-c", "config.yaml", "-l",
-                    f"127.0.0.1:{self.npm_port}"], cwd=self.folder / "npm",
-                   env={**os.environ, "VERDACCIO_PUBLIC_URL": self.url("npm-files") + "/"})
-        self.start([sys.executable, HERE / "world_git.py", self.folder / "git", self.git_port, self.url("github-lfs")])
+        self.start([
+            "node",
+            modules(HERE / "registry") / "node_modules/.bin/verdaccio", "-c", "config.yaml", "-l",
+            f"127.0.0.1:{self.npm_port}"
+        ],
+                   cwd=self.folder / "npm",
+                   env={
+                       **os.environ, "VERDACCIO_PUBLIC_URL": self.url("npm-files") + "/"
+                   })
+        self.start([
+            sys.executable, HERE / "world_git.py", self.folder / "git", self.git_port,
+            self.url("github-lfs")
+        ])
         (self.folder / "nginx.conf").write_text(self._nginx_configuration())
         self.start([need("nginx"), "-c", self.folder / "nginx.conf", "-p", self.folder])
         for port in (self.npm_port, self.git_port, self.port):
@@ -129,7 +156,8 @@ class World:
             time.sleep(0.02)
 
     def logs(self):
-        return "".join(f"== {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in self.folder.glob("*.log"))
+        return "".join(f"== {path.name}\n{path.read_text(errors='replace')[-2000:]}"
+                       for path in self.folder.glob("*.log"))
 
     def stop(self):
         for process in self.processes:
@@ -161,7 +189,12 @@ class World:
             }}"""
 
     def _server(self, name):
-        kinds = {"npm": self._npm, "npm-files": self._npm, "pypi": self._pypi, "github": self._github}
+        kinds = {
+            "npm": self._npm,
+            "npm-files": self._npm,
+            "pypi": self._pypi,
+            "github": self._github
+        }
         listen = f"listen 127.0.0.1:{self.port} ssl;"
         if socket.has_ipv6 and os.path.exists("/proc/net/if_inet6"):
             listen += f" listen [::1]:{self.port} ssl;"

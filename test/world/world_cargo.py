@@ -13,7 +13,10 @@ def crate(name, version, needs):
     manifest += "[dependencies]\n" + "".join(f'{need} = "1"\n' for need in needs)
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as archive:
-        for path, text in {"Cargo.toml": manifest, "src/lib.rs": f"pub const NAME: &str = \"{name}\";\n"}.items():
+        for path, text in {
+                "Cargo.toml": manifest,
+                "src/lib.rs": f"pub const NAME: &str = \"{name}\";\n"
+        }.items():
             entry = tarfile.TarInfo(f"{name}-{version}/{path}")
             entry.size = len(text)
             archive.addfile(entry, io.BytesIO(text.encode()))
@@ -25,10 +28,23 @@ def add(index, files, name, version, needs):
     place = files / "crates" / name / version
     place.mkdir(parents=True)
     (place / "download").write_bytes(data)
-    dependencies = [{"name": need, "req": "^1", "features": [], "optional": False, "default_features": True,
-                     "target": None, "kind": "normal"} for need in needs]
-    line = {"name": name, "vers": version, "deps": dependencies, "cksum": hashlib.sha256(data).hexdigest(),
-            "features": {}, "yanked": False}
+    dependencies = [{
+        "name": need,
+        "req": "^1",
+        "features": [],
+        "optional": False,
+        "default_features": True,
+        "target": None,
+        "kind": "normal"
+    } for need in needs]
+    line = {
+        "name": name,
+        "vers": version,
+        "deps": dependencies,
+        "cksum": hashlib.sha256(data).hexdigest(),
+        "features": {},
+        "yanked": False
+    }
     file = index / name[:2] / name[2:4] / name  # the layout for names of four letters and more
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(line) + "\n")

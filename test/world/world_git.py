@@ -21,10 +21,22 @@ LARGE = b"what git-lfs keeps\n" * 50000
 
 
 def git(folder, *words, **environment):
-    who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER")
-           for what, value in (("NAME", "world"), ("EMAIL", "world@example.com"), ("DATE", "2024-01-01T00:00:00Z"))}
+    who = {
+        f"GIT_{role}_{what}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for what, value in (("NAME", "world"), ("EMAIL", "world@example.com"),
+                            ("DATE", "2024-01-01T00:00:00Z"))
+    }
     quiet = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
-    subprocess.run(["git", "-C", folder, *words], check=True, capture_output=True, env={**os.environ, **who, **quiet, **environment})
+    subprocess.run(["git", "-C", folder, *words],
+                   check=True,
+                   capture_output=True,
+                   env={
+                       **os.environ,
+                       **who,
+                       **quiet,
+                       **environment
+                   })
 
 
 def build(folder, lfs, archive):
@@ -34,9 +46,12 @@ def build(folder, lfs, archive):
     oid = hashlib.sha256(LARGE).hexdigest()
     (work / "README").write_text("of the tests\n")
     (work / ".gitattributes").write_text("*.bin filter=lfs diff=lfs merge=lfs -text\n")
-    (work / "large.bin").write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(LARGE)}\n")
+    (work / "large.bin").write_text(
+        f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(LARGE)}\n")
     git(work, "init", "-q", "-b", "main")
-    no_filter = ["-c", "filter.lfs.clean=cat", "-c", "filter.lfs.process=", "-c", "filter.lfs.required=false"]
+    no_filter = [
+        "-c", "filter.lfs.clean=cat", "-c", "filter.lfs.process=", "-c", "filter.lfs.required=false"
+    ]
     git(work, *no_filter, "add", ".")
     git(work, *no_filter, "commit", "-q", "-m", "begin")
     bare.parent.mkdir()
@@ -67,31 +82,60 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if url.path.endswith("/info/lfs/objects/batch"):
             self.batch(json.loads(body))
         elif "/info/lfs/" in url.path:
-            self.answer(404, [("Content-Type", "application/vnd.git-lfs+json")], b'{"message":"no locks here"}')
+            self.answer(404, [("Content-Type", "application/vnd.git-lfs+json")],
+                        b'{"message":"no locks here"}')
         else:
             self.backend(url, body)
 
     do_GET = do_POST
 
     def batch(self, asked):
-        objects = [{**item, "authenticated": True, "actions": {asked["operation"]: {
-            "href": f"{self.server.lfs_url}/objects/{item['oid']}?signature=a%2Fb", "expires_in": 3600}}}
-            for item in asked["objects"]]
-        document = json.dumps({"transfer": "basic", "objects": objects}).replace("/", "\\/")  # as some servers escape it
+        objects = [{
+            **item, "authenticated": True,
+            "actions": {
+                asked["operation"]: {
+                    "href": f"{self.server.lfs_url}/objects/{item['oid']}?signature=a%2Fb",
+                    "expires_in": 3600
+                }
+            }
+        } for item in asked["objects"]]
+        document = json.dumps({
+            "transfer": "basic",
+            "objects": objects
+        }).replace("/", "\\/")  # as some servers escape it
         self.answer(200, [("Content-Type", "application/vnd.git-lfs+json")], document.encode())
 
     def backend(self, url, body):
         """CGI/1.1 (RFC 3875), as much of it as git http-backend wants."""
-        variables = {"GIT_PROJECT_ROOT": str(self.server.folder), "GIT_HTTP_EXPORT_ALL": "1", "REQUEST_METHOD": self.command,
-                     "PATH_INFO": urllib.parse.unquote(self.with_suffix(url.path)), "QUERY_STRING": url.query,
-                     "CONTENT_TYPE": self.headers.get("Content-Type", ""), "CONTENT_LENGTH": str(len(body)),
-                     "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""), "REMOTE_USER": "world",
-                     "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""), "REMOTE_ADDR": "127.0.0.1",
-                     "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
-        done = subprocess.run(["git", "http-backend"], input=body, capture_output=True, env={**os.environ, **variables})
+        variables = {
+            "GIT_PROJECT_ROOT": str(self.server.folder),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "REQUEST_METHOD": self.command,
+            "PATH_INFO": urllib.parse.unquote(self.with_suffix(url.path)),
+            "QUERY_STRING": url.query,
+            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+            "CONTENT_LENGTH": str(len(body)),
+            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+            "REMOTE_USER": "world",
+            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+            "REMOTE_ADDR": "127.0.0.1",
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "safe.directory",
+            "GIT_CONFIG_VALUE_0": "*"
+        }
+        done = subprocess.run(["git", "http-backend"],
+                              input=body,
+                              capture_output=True,
+                              env={
+                                  **os.environ,
+                                  **variables
+                              })
         head, _, rest = done.stdout.partition(b"\r\n\r\n")
-        fields = [tuple(line.split(": ", 1)) for line in head.decode().split("\r\n") if ": " in line]
-        status = next((int(value.split()[0]) for name, value in fields if name == "Status"), 200 if head else 500)
+        fields = [
+            tuple(line.split(": ", 1)) for line in head.decode().split("\r\n") if ": " in line
+        ]
+        status = next((int(value.split()[0]) for name, value in fields if name == "Status"),
+                      200 if head else 500)
         self.answer(status, [field for field in fields if field[0] != "Status"], rest)
 
     @staticmethod

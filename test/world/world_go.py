@@ -11,21 +11,28 @@ import tempfile
 import zipfile
 
 DATABASE = "sum.world.test"
-MODULES = {"world.test/lib": ("v1.0.0", [], 'package lib\n\nconst Name = "world.test/lib"\n'),
-           "world.test/app": ("v1.1.0", ["world.test/lib v1.0.0"],
-                              'package app\n\nimport "world.test/lib"\n\nconst Name = "app on " + lib.Name\n')}
+MODULES = {
+    "world.test/lib": ("v1.0.0", [], 'package lib\n\nconst Name = "world.test/lib"\n'),
+    "world.test/app":
+        ("v1.1.0", ["world.test/lib v1.0.0"],
+         'package app\n\nimport "world.test/lib"\n\nconst Name = "app on " + lib.Name\n')
+}
 
 
 def h1(files):
     """dirhash.Hash1: name -> bytes."""
-    lines = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items()))
+    lines = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n"
+                    for name, data in sorted(files.items()))
     return "h1:" + base64.b64encode(hashlib.sha256(lines.encode()).digest()).decode()
 
 
 def add_module(proxy, path, version, needs, source):
     """Writes the proxy's files; the two lines of go.sum."""
     modfile = f"module {path}\n\ngo 1.19\n" + "".join(f"\nrequire {need}\n" for need in needs)
-    files = {f"{path}@{version}/go.mod": modfile.encode(), f"{path}@{version}/it.go": source.encode()}
+    files = {
+        f"{path}@{version}/go.mod": modfile.encode(),
+        f"{path}@{version}/it.go": source.encode()
+    }
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name, data in files.items():
@@ -46,8 +53,11 @@ class Signer:
 
     def __init__(self, folder):
         self.key = folder / "sumdb.key"
-        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", self.key], check=True, capture_output=True)
-        public = subprocess.run(["openssl", "pkey", "-in", self.key, "-pubout", "-outform", "DER"], check=True,
+        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", self.key],
+                       check=True,
+                       capture_output=True)
+        public = subprocess.run(["openssl", "pkey", "-in", self.key, "-pubout", "-outform", "DER"],
+                                check=True,
                                 capture_output=True).stdout[-32:]
         typed = b"\x01" + public
         self.hash = hashlib.sha256(DATABASE.encode() + b"\n" + typed).digest()[:4]
@@ -57,8 +67,10 @@ class Signer:
         with tempfile.NamedTemporaryFile() as file:
             file.write(text.encode())
             file.flush()
-            signature = subprocess.run(["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", self.key, "-in", file.name],
-                                       check=True, capture_output=True).stdout
+            signature = subprocess.run(
+                ["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", self.key, "-in", file.name],
+                check=True,
+                capture_output=True).stdout
         return f"{text}\n\u2014 {DATABASE} {base64.b64encode(self.hash + signature).decode()}\n"
 
 
@@ -78,7 +90,8 @@ def build(proxy, database, folder):
                for path, (version, needs, source) in MODULES.items()}
     leaves = [hashlib.sha256(b"\x00" + record.encode()).digest() for record in records.values()]
     signer = Signer(folder)
-    signed = signer.sign(f"go.sum database tree\n{len(leaves)}\n{base64.b64encode(tree_hash(leaves)).decode()}\n")
+    signed = signer.sign(
+        f"go.sum database tree\n{len(leaves)}\n{base64.b64encode(tree_hash(leaves)).decode()}\n")
     (database / "latest").write_text(signed)
     for number, (name, record) in enumerate(records.items()):
         file = database / "lookup" / name

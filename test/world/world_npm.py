@@ -8,7 +8,10 @@ import json
 import tarfile
 
 APP, COUNT = "world-app", 50
-DEPENDENCIES = [f"@world/part-{number}" if number % 10 == 0 else f"world-part-{number}" for number in range(COUNT)]
+DEPENDENCIES = [
+    f"@world/part-{number}" if number % 10 == 0 else f"world-part-{number}"
+    for number in range(COUNT)
+]
 CONFIGURATION = """\
 storage: ./storage
 uplinks: {}
@@ -42,11 +45,28 @@ def put(connection, manifest, data):
     integrity = "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
     dist = {"integrity": integrity, "shasum": hashlib.sha1(data).hexdigest(),
             "tarball": f"http://127.0.0.1/{name}/-/{file}"}  # verdaccio says its public URL instead
-    document = {"_id": name, "name": name, "dist-tags": {"latest": version},
-                "versions": {version: {**manifest, "_id": f"{name}@{version}", "dist": dist}},
-                "_attachments": {file: {"content_type": "application/octet-stream", "length": len(data),
-                                        "data": base64.b64encode(data).decode()}}}
-    connection.request("PUT", "/" + name.replace("/", "%2f"), json.dumps(document), {"Content-Type": "application/json"})
+    document = {
+        "_id": name,
+        "name": name,
+        "dist-tags": {
+            "latest": version
+        },
+        "versions": {
+            version: {
+                **manifest, "_id": f"{name}@{version}",
+                "dist": dist
+            }
+        },
+        "_attachments": {
+            file: {
+                "content_type": "application/octet-stream",
+                "length": len(data),
+                "data": base64.b64encode(data).decode()
+            }
+        }
+    }
+    connection.request("PUT", "/" + name.replace("/", "%2f"), json.dumps(document),
+                       {"Content-Type": "application/json"})
     answer = connection.getresponse()
     assert answer.status == 201, (name, answer.status, answer.read())
     answer.read()
@@ -59,12 +79,25 @@ def publish(port, clients):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     for name in DEPENDENCIES:
         manifest = {"name": name, "version": "1.0.0", "main": "index.js"}
-        published[name] = put(connection, manifest, tarball({
-            "package.json": json.dumps(manifest).encode(), "index.js": f"module.exports = {json.dumps(name)};\n".encode()}))
-    manifest = {"name": APP, "version": "1.0.0", "main": "index.js", "dependencies": dict.fromkeys(DEPENDENCIES, "^1.0.0")}
+        published[name] = put(
+            connection, manifest,
+            tarball({
+                "package.json": json.dumps(manifest).encode(),
+                "index.js": f"module.exports = {json.dumps(name)};\n".encode()
+            }))
+    manifest = {
+        "name": APP,
+        "version": "1.0.0",
+        "main": "index.js",
+        "dependencies": dict.fromkeys(DEPENDENCIES, "^1.0.0")
+    }
     source = "module.exports = Object.keys(require('./package.json').dependencies).map((name) => require(name));\n"
-    published[APP] = put(connection, manifest, tarball({"package.json": json.dumps(manifest).encode(),
-                                                       "index.js": source.encode()}))
+    published[APP] = put(
+        connection, manifest,
+        tarball({
+            "package.json": json.dumps(manifest).encode(),
+            "index.js": source.encode()
+        }))
     publish_folder(connection, clients / "node_modules/@yarnpkg/cli-dist")
     connection.close()
     return published
@@ -72,5 +105,8 @@ def publish(port, clients):
 
 def publish_folder(connection, folder):
     """A package that npm has installed, as it is."""
-    files = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    files = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*")) if path.is_file()
+    }
     put(connection, json.loads(files["package.json"]), tarball(files))

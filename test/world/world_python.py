@@ -46,9 +46,13 @@ def metadata(name, version, needs):
 
 def wheel(name, version, needs, source):
     module, folder = name.replace("-", "_"), f"{name.replace('-', '_')}-{version}.dist-info"
-    files = {f"{module}.py": source, f"{folder}/METADATA": metadata(name, version, needs),
-             f"{folder}/WHEEL": b"Wheel-Version: 1.0\nGenerator: world\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
-    digest = lambda data: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+    files = {
+        f"{module}.py": source,
+        f"{folder}/METADATA": metadata(name, version, needs),
+        f"{folder}/WHEEL": b"Wheel-Version: 1.0\nGenerator: world\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    }
+    digest = lambda data: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip(
+        "=")
     record = "".join(f"{path},sha256={digest(data)},{len(data)}\n" for path, data in files.items())
     files[f"{folder}/RECORD"] = (record + f"{folder}/RECORD,,\n").encode()
     out = io.BytesIO()
@@ -61,8 +65,12 @@ def wheel(name, version, needs, source):
 def sdist(name, version, needs, source):
     module = name.replace("-", "_")
     project = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-    files = {"PKG-INFO": metadata(name, version, needs), "pyproject.toml": project.encode(), "backend.py": BACKEND.encode(),
-             f"{module}.py": source}
+    files = {
+        "PKG-INFO": metadata(name, version, needs),
+        "pyproject.toml": project.encode(),
+        "backend.py": BACKEND.encode(),
+        f"{module}.py": source
+    }
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as archive:
         for path, data in files.items():
@@ -78,28 +86,51 @@ def add_project(index, files, url, name, package, with_json):
     folder.mkdir(parents=True)
     (folder / file).write_bytes(data)
     digest, attribute = hashlib.sha256(data).hexdigest(), ""
-    entry = {"filename": file, "url": f"{url}/packages/{name}/{file}", "hashes": {"sha256": digest}, "yanked": False}
+    entry = {
+        "filename": file,
+        "url": f"{url}/packages/{name}/{file}",
+        "hashes": {
+            "sha256": digest
+        },
+        "yanked": False
+    }
     if info:
         (folder / f"{file}.metadata").write_bytes(info)
         digest_of_info = hashlib.sha256(info).hexdigest()
-        entry |= {"core-metadata": {"sha256": digest_of_info}, "data-dist-info-metadata": {"sha256": digest_of_info}}
+        entry |= {
+            "core-metadata": {
+                "sha256": digest_of_info
+            },
+            "data-dist-info-metadata": {
+                "sha256": digest_of_info
+            }
+        }
         attribute = f' data-dist-info-metadata="sha256={digest_of_info}" data-core-metadata="sha256={digest_of_info}"'
     page = index / "simple" / name
     page.mkdir(parents=True)
     if with_json:
-        document = {"meta": {"api-version": "1.1"}, "name": name, "versions": ["1"], "files": [entry]}
+        document = {
+            "meta": {
+                "api-version": "1.1"
+            },
+            "name": name,
+            "versions": ["1"],
+            "files": [entry]
+        }
         (page / "index.json").write_text(json.dumps(document))
     link = html.escape(f"{entry['url']}#sha256={digest}")
-    (page / "index.html").write_text(f"<!DOCTYPE html>\n<html><head><meta name=\"pypi:repository-version\" content=\"1.0\">"
-                                     f"</head><body><h1>Links for {name}</h1>\n"
-                                     f"<a href=\"{link}\"{attribute}>{file}</a><br/>\n</body></html>\n")
+    (page / "index.html").write_text(
+        f"<!DOCTYPE html>\n<html><head><meta name=\"pypi:repository-version\" content=\"1.0\">"
+        f"</head><body><h1>Links for {name}</h1>\n"
+        f"<a href=\"{link}\"{attribute}>{file}</a><br/>\n</body></html>\n")
 
 
 def build(index, files, url):
     lib = wheel("world-lib", "1.2", [], b"NAME = 'world-lib'\n")
     app = wheel("world-app", "1.0", ["world-lib (>=1)", "world-old (==0.9)"],
                 b"import world_lib, world_old\nNAMES = [world_lib.NAME, world_old.NAME]\n")
-    old = sdist("world-old", "0.9", ["world-lib"], b"import world_lib\nNAME = 'world-old on ' + world_lib.NAME\n")
+    old = sdist("world-old", "0.9", ["world-lib"],
+                b"import world_lib\nNAME = 'world-old on ' + world_lib.NAME\n")
     html_wheel = wheel("world-html", "1.0", [], b"NAME = 'world-html'\n")
     add_project(index, files, url, "world-lib", lib, True)
     add_project(index, files, url, "world-app", app, True)

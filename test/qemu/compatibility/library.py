@@ -20,7 +20,8 @@ async def echo():
 
 
 def main():
-    assert subprocess.run(["sh", "-c", "cat; exit 3"], input=b"in", capture_output=True).returncode == 3
+    assert subprocess.run(["sh", "-c", "cat; exit 3"], input=b"in",
+                          capture_output=True).returncode == 3
     with multiprocessing.Pool(2) as pool:
         assert pool.map(square, range(20)) == [n * n for n in range(20)]
     asyncio.run(echo())
@@ -34,7 +35,9 @@ def main():
     assert socket.getaddrinfo("localhost", 80)
     roots = len(ssl.create_default_context().get_ca_certs())
     assert roots > 100
-    print(f"subprocess, multiprocessing, asyncio, sqlite3, {ssl.OPENSSL_VERSION[:12]} with {roots} roots")
+    print(
+        f"subprocess, multiprocessing, asyncio, sqlite3, {ssl.OPENSSL_VERSION[:12]} with {roots} roots"
+    )
 
 
 if __name__ == "__main__":
