@@ -288,11 +288,12 @@ class Rig:
             "vmnic", "netns", self.windows.pid)
         for where, link, four, six in ((self.vm, "eth0", "172.31.0.2/24", "fd31::2/64"),
                                        (self.windows, "vmnic", "172.31.0.1/24", "fd31::1/64")):
-            for command in (f"link set lo up", f"link set {link} up", f"addr add {four} dev {link}",
-                            f"addr add {six} dev {link} nodad"):
+            for command in ("link set lo up", f"link set {link} up",
+                            f"addr replace {four} dev {link}",
+                            f"addr replace {six} dev {link} nodad"):
                 where.run("ip", *command.split())
-        self.vm.run("ip", "route", "add", "default", "via", "172.31.0.1")
-        self.vm.run("ip", "-6", "route", "add", "default", "via", "fd31::1")
+        self.vm.run("ip", "route", "replace", "default", "via", "172.31.0.1")
+        self.vm.run("ip", "-6", "route", "replace", "default", "via", "fd31::1")
 
     def find_distribution(self):
         assert self.distribution.poll() is None

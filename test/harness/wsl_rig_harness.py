@@ -30,11 +30,29 @@ MODULES = "nf_tables,nft_reject_inet,nft_ct,nft_socket,nft_compat,nft_log"
 SYSTEM = "SYSTEM"
 PROGRAMS = "/workspace/programs"
 
-specification = importlib.util.spec_from_file_location(
-    "rig",
-    pathlib.Path(__file__).parents[2] / "qemu-harness/wsl-rig/rig.py")
-rig_client = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(rig_client)
+RIG_SOURCE = pathlib.Path(__file__).parents[2] / "qemu-harness/wsl-rig"
+
+
+def load(name):
+    """A program of the rig's as a module."""
+    specification = importlib.util.spec_from_file_location(name, RIG_SOURCE / f"{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+rig_client, rig_builder = load("rig"), load("build")
+
+
+def guest_with_start(folder, start):
+    """Makes a folder for the rig's --guest, with this text in the place of its PID 1."""
+    (folder / "rig").mkdir(parents=True)
+    (folder / "rig" / "vmlinux").symlink_to((GUEST / "rig" / "vmlinux").resolve())
+    archive = rig_builder.Cpio()  # of several archives the last one counts
+    archive.file("rig-start", start.encode(), 0o755)
+    whole = (GUEST / "rig" / "initramfs").read_bytes() + archive.finish()
+    (folder / "rig" / "initramfs").write_bytes(whole)
+    return folder
 
 
 def needs_rig():
@@ -43,9 +61,9 @@ def needs_rig():
 
 
 class Rig:
-    """A running rig."""
+    """A running rig. `start`: what its PID 1 runs, if not what the rig has."""
 
-    def __init__(self, *options, modules=MODULES, network="nat"):
+    def __init__(self, *options, modules=MODULES, network="nat", start=None):
         needs_rig()
         self.network = network
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="codev-w-", dir="/tmp"))
@@ -54,13 +72,11 @@ class Rig:
         self.c.mkdir()
         self.c.chmod(0o777)
         shutil.copy(GUEST / "probe", self.c / "probe")
-        self.process = subprocess.Popen([
-            PROGRAM, "start", self.folder, "--network", network, "--modules", modules, "--drive",
-            f"C={self.c}", "--drive", f"P={GUEST}:ro", "--mounts", "6", "--guest", GUEST,
-            *map(str, options)
-        ],
-                                        stdin=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE)
+        guest = guest_with_start(self.base / "guest", start) if start else GUEST
+        argv = [PROGRAM, "start", self.folder, "--network", network, "--modules", modules,
+                "--drive", f"C={self.c}", "--drive", f"P={GUEST}:ro", "--mounts", "6",
+                "--guest", guest, *map(str, options)]
+        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def __enter__(self):
         return self

@@ -2,18 +2,43 @@
 
 What holds with NAT holds here too, and the relay finds the broker by itself: the list of its addresses is the same."""
 import contextlib
+import re
 import socket
 
 import pytest
 
 from machine_harness import PATIENCE, Gateway, SpiedBroker, wait_for
-from wsl_rig_harness import (PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in,
+from wsl_rig_harness import (PROGRAMS, RIG_SOURCE, Listener, Rig, WslSandbox, escapes, look_in,
                              no_name_is_found, none_escapes, outsider_has_its_network,
                              outsider_servers, put_glibc)
 
 
+# Waits for a router's advertisement, of which the kernel makes a route by itself.
+ROUTER_FIRST = """
+ip link set eth0 up
+tries=0
+until ip -6 route | grep -q '^default' || [ $tries = 1000 ]; do
+    usleep 50000
+    tries=$((tries + 1))
+done
+echo "a router said: $(ip -6 route | grep '^default')" >/dev/ttyS0
+"""
+
+
 class Place:
     pass
+
+
+@pytest.mark.parametrize("network", ["nat", "mirrored"])
+def test_a_router_that_speaks_first_does_not_stop_the_rig(network):
+    start = (RIG_SOURCE / "start").read_text()
+    # what comes first of the network
+    before, line, after = re.split(r"(?m)^(echo .*/ping_group_range.*)$", start)
+    with Rig(network=network, start=before + line + ROUTER_FIRST + after) as rig:
+        routes = rig.system("ip -6 route").splitlines()
+        assert [route for route in routes if route.startswith("default via fec0::2 ")], routes
+        said = (rig.folder / "console").read_text(errors="replace")
+        assert "a router said: default via fe80::" in said, said
 
 
 @pytest.fixture(scope="module")
