@@ -14,7 +14,7 @@
 #include "common/text/encoding.h"
 #include "init/host/events.h"
 #include "init/machine/machine.h"
-#include "init/supervise.h"
+#include "init/phase.h"
 
 #define COMMAND_TOKENS_MAX 128
 #define GRACE_MOST_MS (10 * 60 * 1000)
@@ -139,7 +139,7 @@ static int run_shutdown(struct sandbox *sandbox, const struct json *document, st
     if (json_member(document, 0, "grace_ms") != 0)
         result = take_number(document, "grace_ms", 0, GRACE_MOST_MS, &grace_ms, why);
     if (result == 0)
-        supervise_shutdown(sandbox, grace_ms);
+        phase_shutdown(sandbox, grace_ms);
     return result;
 }
 

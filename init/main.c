@@ -6,7 +6,7 @@
  * sent: what it reads is the kernel's, and the host's commands on the control channel.
  *
  * In a virtual machine PID 1 may never exit: every function that ends the sandbox powers the machine off (shutdown.h).
- * In WSL (`--wsl`) there is a process outside besides (wsl.h), and PID 1's exit ends the sandbox.
+ * In WSL (`--wsl`) there is a process outside besides (outside.h), and PID 1's exit ends the sandbox.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,12 +18,14 @@
 #include "common/os/pages.h"
 #include "common/wire/protocol.h"
 #include "init/host/events.h"
+#include "init/outside.h"
 #include "init/sandbox.h"
 #include "init/shutdown.h"
 #include "init/start.h"
 #include "init/start_wsl.h"
 #include "init/supervise.h"
-#include "init/wsl/wsl.h"
+#include "init/system/signals.h"
+#include "init/wsl/wsl_progress.h"
 
 static struct sandbox *sandbox; /* half a mebibyte, in pages of its own */
 
@@ -56,7 +58,7 @@ static void report_stage(struct sandbox *done, enum stage_id stage, int64_t nano
 {
     (void)event_stage(&done->control, stage_names[stage], nanoseconds);
     (void)control_flush(&done->control);
-    wsl_note_stage(stage);
+    wsl_progress_stage(stage);
 }
 
 static const char *wanted_failure(const struct sandbox *asked)
@@ -94,7 +96,7 @@ static void mark_absent(void)
 {
     sandbox->cgroups = (struct cgroups){.server_fd = -1, .relay_fd = -1};
     sandbox->relay = (struct relay_process){
-        .config_fd = -1, .binary_fd = -1, .room_fd = -1, .room_namespace_fd = -1};
+        .config_fd = -1, .binary_fd = -1, .folder_listener_fd = -1, .folder_namespace_fd = -1};
     sandbox->signal_fd = sandbox->outside_fd = sandbox->own_cgroup_fd = -1;
     sandbox->io.input.fd = -1;
     for (int stream = 0; stream < OUTPUT_STREAM_COUNT; stream++)
@@ -107,7 +109,8 @@ static void begin(void)
 
     sandbox->started_ns = io_monotonic_ns();
     shutdown_guard_faults();
-    if (supervise_open_signals(sandbox, &why) < 0)
+    sandbox->signal_fd = signals_open(&why);
+    if (sandbox->signal_fd < 0)
         sandbox_abort("no signals: the end");
     (void)event_hello(&sandbox->control);
 }
@@ -177,5 +180,5 @@ int main(int argc, char **argv)
         run(&machine_plan);
     sandbox->place = PLACE_WSL;
     shutdown_by_exit();
-    return wsl_run(sandbox, run_in_wsl);
+    return outside_run(sandbox, run_in_wsl);
 }

@@ -43,7 +43,7 @@ struct sandbox {
     struct account account;
     struct firewall firewall;
     struct cgroups cgroups;
-    struct self_test_report report;
+    struct check_report report;
 
     struct relay_process relay;
     struct restart_policy relay_restarts;

@@ -21,7 +21,7 @@
 #include "init/command.h"
 #include "init/folders/mounts.h"
 #include "init/host/events.h"
-#include "init/wsl/wsl.h"
+#include "init/wsl/wsl_progress.h"
 
 #define MILLISECOND 1000000ll
 #define KILL_LIMIT_MS 1000
@@ -155,7 +155,7 @@ void sandbox_end(struct sandbox *sandbox)
 {
     end_everything(sandbox);
     (void)event_exit(&sandbox->control, sandbox->server.wait_status);
-    wsl_note_end();
+    wsl_progress_end();
     await_acknowledgement(sandbox);
     power_off(STATUS_EXIT);
 }
@@ -165,7 +165,7 @@ void sandbox_fail(struct sandbox *sandbox, enum stage_id stage, const struct fai
     char text[FAILURE_TEXT_MAX + 64];
 
     (void)event_failed(&sandbox->control, stage_names[stage], why->text);
-    wsl_note_end();
+    wsl_progress_end();
     if (control_write_fd(&sandbox->control) < 0) {
         snprintf(text, sizeof(text), "stage %s failed: %s", stage_names[stage], why->text);
         console_write(text);

@@ -10,9 +10,9 @@
 #include "init/machine/network.h"
 #include "init/sandbox.h"
 #include "init/start.h"
-#include "init/wsl/wsl.h"
 #include "init/wsl/wsl_cgroups.h"
 #include "init/wsl/wsl_link.h"
+#include "init/wsl/wsl_progress.h"
 
 static struct wsl_message message; /* one at a time */
 
@@ -39,11 +39,11 @@ int start_wsl_cgroups(struct sandbox *sandbox, struct failure *why)
 {
     struct failure warning;
 
-    wsl_note_group(sandbox->config.id);
+    wsl_progress_group(sandbox->config.id);
     int result = wsl_cgroups_create(&sandbox->cgroups, sandbox->own_cgroup_fd, &sandbox->config,
                                     &warning, why);
     if (result == -EEXIST)
-        wsl_note_group(""); /* it is the other one's */
+        wsl_progress_group(""); /* it is the other one's */
     if (result == 0 && warning.text[0] != '\0')
         (void)event_warning(&sandbox->control, warning.text);
     return result;

@@ -1,15 +1,9 @@
-/* The event loop: see supervise.h; the phases stand in sandbox.h.
+/* The event loop of PID 1. phase.c decides what the server's end means.
  *
  * One poll(2) over a table of nine descriptors that is filled anew from the state each time: what has
  * no interest is not in it, so nothing has to be re-armed, no event can meet an object that is gone, and
  * the end of a stream that nobody reads cannot make the loop spin. The clock is read once per wake-up.
  * Timers are a table of points in time; the next one bounds the wait.
- *
- * The end of the server (design, section 4): its leader's end begins the draining. Others of its group
- * that still hold its output get DRAIN_LIMIT, then they are killed, whatever they have still to say: one that
- * says something without end would keep the session for ever. What was written by then is all there is, so a
- * host that is slow to take it may have the time where nothing may be lost (`pipe`, `tty`), unless the end was
- * asked for (`hurry`).
  */
 #include "init/supervise.h"
 
@@ -27,15 +21,13 @@
 #include "common/os/io.h"
 #include "init/command.h"
 #include "init/host/events.h"
+#include "init/phase.h"
 #include "init/shutdown.h"
 #include "init/wsl/wsl_link.h"
 
 #define MILLISECOND 1000000ll
-#define DRAIN_LIMIT (500 * MILLISECOND)
 #define PROBE_WAIT_FIRST (2 * MILLISECOND)
 #define PROBE_WAIT_MOST (25 * MILLISECOND)
-#define WAIT_STATUS_KILLED                                                                         \
-    SIGKILL /* what waitpid(2) would give: for a leader that cannot be reaped */
 
 /* The poll table. */
 enum source {
@@ -48,87 +40,19 @@ enum source {
     SOURCE_COUNT = SOURCE_SERVER + SERVER_IO_POLLS
 };
 
-/* ---- phases ---- */
-
-static bool server_is_alive(const struct sandbox *sandbox)
-{
-    return sandbox->phase >= PHASE_STARTING && sandbox->phase <= PHASE_ENDING;
-}
-
-static void set_phase(struct sandbox *sandbox, enum phase phase, int64_t timer)
-{
-    sandbox->phase = phase;
-    sandbox->timers[TIMER_PHASE] = timer;
-    if (phase != PHASE_STARTING)
-        sandbox->timers[TIMER_READY_PROBE] = sandbox->timers[TIMER_READY_LIMIT] = 0;
-}
-
-static void kill_server(struct sandbox *sandbox, int64_t now)
-{
-    if (cgroup_kill(sandbox->cgroups.server_fd) < 0)
-        (void)server_signal(&sandbox->server, &sandbox->io, SIGKILL);
-    set_phase(sandbox, PHASE_KILLED, now + DRAIN_LIMIT);
-}
-
 void supervise_begin(struct sandbox *sandbox)
 {
     const int64_t now = io_monotonic_ns();
 
     if (sandbox->config.server.port == 0) {
-        set_phase(sandbox, PHASE_RUNNING, 0);
+        phase_set(sandbox, PHASE_RUNNING, 0);
         return;
     }
-    set_phase(sandbox, PHASE_STARTING, 0);
+    phase_set(sandbox, PHASE_STARTING, 0);
     sandbox->probe_wait_ns = PROBE_WAIT_FIRST;
     sandbox->timers[TIMER_READY_PROBE] = now;
     sandbox->timers[TIMER_READY_LIMIT] =
         now + sandbox->config.server.ready_timeout_ms * MILLISECOND;
-}
-
-void supervise_shutdown(struct sandbox *sandbox, int64_t grace_ms)
-{
-    const int64_t end = io_monotonic_ns() + grace_ms * MILLISECOND;
-
-    sandbox->hurry = true;
-    if (sandbox->phase == PHASE_ENDING && end < sandbox->timers[TIMER_PHASE])
-        sandbox->timers[TIMER_PHASE] = end;
-    if (sandbox->phase != PHASE_STARTING && sandbox->phase != PHASE_RUNNING)
-        return;
-    (void)server_signal(&sandbox->server, &sandbox->io, SIGTERM);
-    (void)server_signal(&sandbox->server, &sandbox->io,
-                        SIGCONT);                  /* one that is stopped hears it too */
-    if (sandbox->config.server.stdio == STDIO_TTY) /* interactive shells ignore TERM */
-        (void)server_signal(&sandbox->server, &sandbox->io, SIGHUP);
-    set_phase(sandbox, PHASE_ENDING, end);
-}
-
-/* The drain is over when nothing can write any more and all was handed on. */
-static void check_drain(struct sandbox *sandbox, int64_t now)
-{
-    if (sandbox->phase == PHASE_DRAINING && server_io_drained(&sandbox->io))
-        kill_server(sandbox, now);
-    if (sandbox->phase == PHASE_KILLED && sandbox->server.ended &&
-        server_io_drained(&sandbox->io) && control_output_free(&sandbox->control) &&
-        !cgroup_populated(sandbox->cgroups.server_fd))
-        set_phase(sandbox, PHASE_ENDED, 0);
-}
-
-static void expire_phase(struct sandbox *sandbox, int64_t now)
-{
-    const bool lossless =
-        sandbox->io.mode != STDIO_LOG && !sandbox->hurry && !sandbox->control.ended;
-
-    if (sandbox->phase == PHASE_KILLED && lossless &&
-        server_io_waits_for_host(&sandbox->io, &sandbox->control)) {
-        sandbox->timers[TIMER_PHASE] = now + DRAIN_LIMIT;
-    } else if (sandbox->phase == PHASE_KILLED) {
-        if (!sandbox->server.ended)
-            sandbox->server.wait_status = WAIT_STATUS_KILLED;
-        server_io_give_up(&sandbox->io, &sandbox->control);
-        set_phase(sandbox, PHASE_ENDED, 0);
-    } else {
-        kill_server(sandbox, now);
-    }
 }
 
 /* ---- processes ---- */
@@ -151,14 +75,6 @@ static void agent_ended(struct sandbox *sandbox, int wait_status, int64_t now)
     sandbox->timers[TIMER_AGENT_RESTART] = now + wait;
 }
 
-static void server_ended(struct sandbox *sandbox, int wait_status, int64_t now)
-{
-    sandbox->server.ended = true;
-    sandbox->server.wait_status = wait_status;
-    if (server_is_alive(sandbox))
-        set_phase(sandbox, PHASE_DRAINING, now + DRAIN_LIMIT);
-}
-
 /* Every process of the sandbox ends here: those we started, and all orphans. */
 static void reap(struct sandbox *sandbox, int64_t now)
 {
@@ -167,7 +83,7 @@ static void reap(struct sandbox *sandbox, int64_t now)
 
     while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
         if (pid == sandbox->server.pid)
-            server_ended(sandbox, wait_status, now);
+            phase_server_ended(sandbox, wait_status, now);
         else if (pid == sandbox->relay.pid)
             agent_ended(sandbox, wait_status, now);
     }
@@ -181,23 +97,6 @@ static void handle_signals(struct sandbox *sandbox, int64_t now)
         if (info.ssi_signo != SIGCHLD)
             (void)server_signal(&sandbox->server, &sandbox->io, (int)info.ssi_signo);
     reap(sandbox, now);
-}
-
-int supervise_open_signals(struct sandbox *sandbox, struct failure *why)
-{
-    static const int awaited[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH};
-    sigset_t set;
-
-    sigemptyset(&set);
-    for (unsigned number = 0; number < ARRAY_LENGTH(awaited); number++)
-        sigaddset(&set, awaited[number]);
-    signal(SIGCHLD,
-           SIG_DFL); /* whoever started us may have ignored it: then none could be reaped */
-    signal(SIGPIPE, SIG_IGN); /* a write to what is gone is an error like others */
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return failure_errno(why, errno, "block signals");
-    sandbox->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return sandbox->signal_fd < 0 ? failure_errno(why, errno, "signalfd") : 0;
 }
 
 /* ---- control channel and firewall ---- */
@@ -255,7 +154,7 @@ static void handle_firewall(struct sandbox *sandbox)
 static void expire_probe(struct sandbox *sandbox, int64_t now)
 {
     if (server_port_accepts(sandbox->config.server.port)) {
-        set_phase(sandbox, PHASE_RUNNING, 0);
+        phase_set(sandbox, PHASE_RUNNING, 0);
         return;
     }
     sandbox->timers[TIMER_READY_PROBE] = now + sandbox->probe_wait_ns;
@@ -287,7 +186,7 @@ static void (*const timer_expired[])(struct sandbox *sandbox, int64_t now) = {
     [TIMER_READY_PROBE] = expire_probe,
     [TIMER_READY_LIMIT] = expire_ready,
     [TIMER_AGENT_RESTART] = expire_agent,
-    [TIMER_PHASE] = expire_phase,
+    [TIMER_PHASE] = phase_expire,
 };
 static_assert(ARRAY_LENGTH(timer_expired) == TIMER_COUNT, "a function for every timer");
 
@@ -335,7 +234,7 @@ static void turn_loop(struct sandbox *sandbox)
 
     (void)control_flush(&sandbox->control);
     if (sandbox->control.ended)
-        supervise_shutdown(sandbox, SHUTDOWN_GRACE_MS);
+        phase_shutdown(sandbox, SHUTDOWN_GRACE_MS);
     prepare(sandbox, polls);
     if (poll(polls, SOURCE_COUNT, timers_wait(sandbox, io_monotonic_ns())) < 0)
         return; /* EINTR only */
@@ -350,7 +249,7 @@ static void turn_loop(struct sandbox *sandbox)
         handle_outside(sandbox);
     server_io_run(&sandbox->io, &sandbox->control, &polls[SOURCE_SERVER]);
     run_timers(sandbox, now);
-    check_drain(sandbox, now);
+    phase_check_drain(sandbox, now);
 }
 
 bool supervise_until_ready(struct sandbox *sandbox)

@@ -6,9 +6,6 @@
 
 #include "init/sandbox.h"
 
-/* Blocks the signals that init waits for and opens the descriptor that tells of them. */
-int supervise_open_signals(struct sandbox *sandbox, struct failure *why);
-
 /* Takes note that the server was started. */
 void supervise_begin(struct sandbox *sandbox);
 
@@ -16,8 +13,5 @@ void supervise_begin(struct sandbox *sandbox);
  * when it is ready. What ends the sandbox for another reason does not return. */
 bool supervise_until_ready(struct sandbox *sandbox);
 void supervise_until_end(struct sandbox *sandbox);
-
-/* Tells the server to end; after grace_ms it is killed. Again: only shortens the grace. */
-void supervise_shutdown(struct sandbox *sandbox, int64_t grace_ms);
 
 #endif

@@ -103,7 +103,8 @@ static int mount_one(int root, const struct boot_mount *mount, const struct acco
                                       : mount_type_make(mount, account, why);
     if (detached < 0)
         return detached;
-    CLEANUP_FD int target = mount_target_open(root, mount->target, 0755, account, why);
+    const struct mount_owner owner = {account->uid, account->gid, account->home};
+    CLEANUP_FD int target = mount_target_open(root, mount->target, 0755, &owner, why);
     if (target < 0)
         return failure_prefix(why, target, "the target");
     int result = mount_attach(detached, target);

@@ -22,12 +22,12 @@ int event_stage(struct control *control, const char *stage, int64_t nanoseconds)
     return control_event_end(control);
 }
 
-static void write_checks(struct json_writer *writer, const struct self_test_report *report)
+static void write_checks(struct json_writer *writer, const struct check_report *report)
 {
     json_write_name(writer, "checks");
     json_write_array_begin(writer);
     for (unsigned number = 0; number < report->count; number++) {
-        const struct self_test_check *check = &report->checks[number];
+        const struct check_result *check = &report->checks[number];
         json_write_object_begin(writer);
         json_member_string(writer, "name", check->name);
         json_member_bool(writer, "ok", check->ok);
@@ -39,7 +39,7 @@ static void write_checks(struct json_writer *writer, const struct self_test_repo
 }
 
 int event_ready(struct control *control, int64_t boot_ns, const struct boot_way_in *way_in,
-                const struct self_test_report *report)
+                const struct check_report *report)
 {
     struct json_writer *writer = control_event_begin(control, "ready", CONTROL_MUST);
     char text[ENDPOINT_TEXT_MAX];

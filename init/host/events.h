@@ -3,15 +3,30 @@
 #ifndef INIT_HOST_EVENTS_H
 #define INIT_HOST_EVENTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "init/config/boot_config.h"
 #include "init/host/control.h"
-#include "init/proof/self_test.h"
+
+#define CHECKS_MAX 32
+
+/* The result of one check of the self-test. */
+struct check_result {
+    char name[40]; /* "no-network-device" */
+    bool ok;
+    char detail[120]; /* what was tried and what the kernel answered */
+};
+
+struct check_report {
+    unsigned count;
+    struct check_result checks[CHECKS_MAX];
+};
 
 int event_hello(struct control *control);
 int event_stage(struct control *control, const char *stage, int64_t nanoseconds);
 int event_ready(struct control *control, int64_t boot_ns, const struct boot_way_in *way_in,
-                const struct self_test_report *report);
+                const struct check_report *report);
 int event_failed(struct control *control, const char *stage, const char *error);
 int event_warning(struct control *control, const char *text); /* the first to be lost in a flood */
 int event_firewall(struct control *control, const char *state);

@@ -19,7 +19,6 @@
 
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
-#include "init/machine/account_files.h"
 #include "init/system/mount_target.h"
 
 #define ACCOUNT_FILE_MAX 65536

@@ -5,15 +5,9 @@
 #include <sys/types.h>
 
 #include "init/config/boot_config.h"
+#include "init/machine/account_files.h"
 
 #define RELAY_ACCOUNT "codev-relay"
-#define ACCOUNT_TEXT_MAX 128
-
-struct account {
-    char name[ACCOUNT_TEXT_MAX], home[ACCOUNT_TEXT_MAX], shell[ACCOUNT_TEXT_MAX];
-    uid_t uid;
-    gid_t gid;
-};
 
 /* Looks the configured account up in /etc/passwd, rewrites passwd and group when other ids are wanted, and then
  * gives the home directory in the image to it: called before the mounts. uid 0, gid 0, and the uid or primary group

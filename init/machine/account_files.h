@@ -4,8 +4,15 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-#include "init/machine/account.h"
+#define ACCOUNT_TEXT_MAX 128
+
+struct account {
+    char name[ACCOUNT_TEXT_MAX], home[ACCOUNT_TEXT_MAX], shell[ACCOUNT_TEXT_MAX];
+    uid_t uid;
+    gid_t gid;
+};
 
 /* The account called `name`. 0, -ENOENT, or -EINVAL when its line has not seven fields, ids that are no
  * numbers, or a text that is longer than ACCOUNT_TEXT_MAX allows. */

@@ -76,7 +76,7 @@ static const struct {
     {"broker-answers", check_broker_answers, has_relay},
 };
 
-_Static_assert(ARRAY_LENGTH(checks) <= SELF_TEST_CHECKS_MAX, "room in the report");
+_Static_assert(ARRAY_LENGTH(checks) <= CHECKS_MAX, "room in the report");
 
 #define DROP_FAILED UINT32_MAX
 
@@ -143,7 +143,7 @@ static void copy_detail(char *out, const struct self_test_detail *detail)
 }
 
 /* Fills in the next check's result. False when none came, or another's. */
-static bool take_result(struct dropped_child *child, size_t index, struct self_test_check *check,
+static bool take_result(struct dropped_child *child, size_t index, struct check_result *check,
                         int64_t deadline)
 {
     struct result_record record;
@@ -160,7 +160,7 @@ static bool take_result(struct dropped_child *child, size_t index, struct self_t
 
 int self_test_run(const struct boot_config *config, const struct account *account, int cgroup_fd,
                   pid_t agent_pid, const struct wsl_witness *witnesses, unsigned witness_count,
-                  struct self_test_report *report, struct failure *why)
+                  struct check_report *report, struct failure *why)
 {
     const struct drop_plan plan = {.account = account};
     struct self_test_context context = {.config = config,
@@ -170,7 +170,7 @@ int self_test_run(const struct boot_config *config, const struct account *accoun
                                         .witnesses = witnesses,
                                         .witness_count = witness_count};
     int64_t deadline = io_monotonic_ns() + SELF_TEST_TIMEOUT_MS * 1000000LL;
-    const struct self_test_check *wrong = NULL;
+    const struct check_result *wrong = NULL;
     struct dropped_child child;
 
     memset(report, 0, sizeof(*report));
@@ -180,7 +180,7 @@ int self_test_run(const struct boot_config *config, const struct account *accoun
     for (size_t i = 0; i < ARRAY_LENGTH(checks); i++) {
         if (!applies(i, config))
             continue;
-        struct self_test_check *check = &report->checks[report->count++];
+        struct check_result *check = &report->checks[report->count++];
         bool came = take_result(&child, i, check, deadline);
         if (wrong == NULL && !check->ok)
             wrong = check;

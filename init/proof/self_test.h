@@ -2,25 +2,12 @@
 #ifndef INIT_PROOF_SELF_TEST_H
 #define INIT_PROOF_SELF_TEST_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "init/config/boot_config.h"
+#include "init/host/events.h"
 #include "init/machine/account.h"
 #include "init/wsl/wsl_link.h"
-
-#define SELF_TEST_CHECKS_MAX 32
-
-struct self_test_check {
-    char name[40]; /* "no-network-device" */
-    bool ok;
-    char detail[120]; /* what was tried and what the kernel said */
-};
-
-struct self_test_report {
-    unsigned count;
-    struct self_test_check checks[SELF_TEST_CHECKS_MAX];
-};
 
 /* Runs all checks of design section 4.9 that fit this sandbox; agent_pid's memory and environment must
  * be out of reach; with a relay, 8788 must answer with the broker's own answer within 15 s (GET / gives
@@ -28,6 +15,6 @@ struct self_test_report {
  * wrong check in `why`; the report is complete either way. Blocks until done (bounded). */
 int self_test_run(const struct boot_config *config, const struct account *account, int cgroup_fd,
                   pid_t agent_pid, const struct wsl_witness *witnesses, unsigned witness_count,
-                  struct self_test_report *report, struct failure *why);
+                  struct check_report *report, struct failure *why);
 
 #endif

@@ -7,8 +7,9 @@
 
 #include <sys/socket.h>
 
-#include "init/proof/self_test.h"
+#include "init/host/events.h"
 #include "init/walls/drop.h"
+#include "init/wsl/wsl_link.h"
 
 #define SELF_TEST_DATAGRAM "codev self-test"
 
@@ -21,7 +22,7 @@ struct self_test_context {
 };
 
 struct self_test_detail {
-    char text[sizeof(((struct self_test_check *)0)->detail)];
+    char text[sizeof(((struct check_result *)0)->detail)];
 };
 
 typedef bool self_test_function(const struct self_test_context *context,

@@ -1,6 +1,7 @@
 /* The listeners and the table: see relay_listen.h, and common/wire/relay_config.h for what the agent is told. */
 #include "init/relay/relay_listen.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -9,8 +10,9 @@
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
+#include "common/os/secret.h"
 #include "common/wire/protocol.h"
-#include "init/wsl/wsl_room.h"
+#include "init/relay/relay_folder.h"
 
 #define TCP_BACKLOG 1024
 #define VSOCK_BACKLOG 4096 /* less loses connections in a burst (design, section 11) */
@@ -20,8 +22,8 @@ static const struct endpoint loopback_addresses[] = {
     {.kind = ENDPOINT_TCP6, .address = {[15] = 1}},
 };
 
-static const struct endpoint room_out = {.kind = ENDPOINT_UNIX, .path = ROOM_OUT};
-static const struct endpoint room_in = {.kind = ENDPOINT_UNIX, .path = ROOM_IN};
+static const struct endpoint folder_out = {.kind = ENDPOINT_UNIX, .path = RELAY_FOLDER_OUT};
+static const struct endpoint folder_in = {.kind = ENDPOINT_UNIX, .path = RELAY_FOLDER_IN};
 
 /* Takes the descriptor into the table; its number in the agent. */
 static int keep_listener(struct relay_table *table, int fd)
@@ -56,7 +58,7 @@ static int listen_for_gateway(struct relay_table *table, enum relay_side side,
         if (fd < 0)
             return fd;
         if (side == RELAY_SIDE_INSIDE)
-            add_dial(add_forward(table, RELAY_TO_RELAY, fd), &room_out, 0);
+            add_dial(add_forward(table, RELAY_TO_RELAY, fd), &folder_out, 0);
         else
             add_forward(table, RELAY_TO_BROKER, fd);
     }
@@ -72,7 +74,6 @@ static void add_way_in(struct relay_table *table, int fd, bool half_close,
     forward->half_close = half_close;
     for (unsigned number = 0; number < ARRAY_LENGTH(loopback_addresses); number++)
         add_dial(forward, &loopback_addresses[number], config->server.port);
-    memcpy(forward->secret, config->way_in.secret, sizeof(forward->secret));
 }
 
 static int bind_dns_datagrams(struct endpoint endpoint, struct failure *why)
@@ -114,12 +115,12 @@ static bool lets_in(const struct boot_config *config)
     return config->way_in.present && config->server.port != 0;
 }
 
-static int listen_in_machine(struct relay_table *table, int room_fd, struct boot_config *config,
-                             struct failure *why)
+static int listen_in_machine(struct relay_table *table, int folder_listener_fd,
+                             struct boot_config *config, struct failure *why)
 {
     int result = 0;
 
-    (void)room_fd;
+    (void)folder_listener_fd;
     if (config->relay.present)
         result = listen_for_gateway(table, RELAY_SIDE_MACHINE, &config->relay, why);
     if (result == 0 && lets_in(config)) {
@@ -133,15 +134,15 @@ static int listen_in_machine(struct relay_table *table, int room_fd, struct boot
     return result < 0 ? result : listen_for_dns(table, why);
 }
 
-static int listen_inside(struct relay_table *table, int room_fd, struct boot_config *config,
-                         struct failure *why)
+static int listen_inside(struct relay_table *table, int folder_listener_fd,
+                         struct boot_config *config, struct failure *why)
 {
     int result = 0;
 
     if (config->relay.present)
         result = listen_for_gateway(table, RELAY_SIDE_INSIDE, &config->relay, why);
     if (lets_in(config))
-        add_way_in(table, room_fd, true, config);
+        add_way_in(table, folder_listener_fd, true, config);
     return result < 0 ? result : listen_for_dns(table, why);
 }
 
@@ -161,27 +162,26 @@ static int keep_route(struct relay_table *table, const struct boot_relay *relay,
     return 0;
 }
 
-static int listen_outside(struct relay_table *table, int room_fd, struct boot_config *config,
-                          struct failure *why)
+static int listen_outside(struct relay_table *table, int folder_listener_fd,
+                          struct boot_config *config, struct failure *why)
 {
     if (config->relay.present)
-        add_forward(table, RELAY_TO_BROKER, room_fd);
+        add_forward(table, RELAY_TO_BROKER, folder_listener_fd);
     if (config->way_in.present) {
         int fd = endpoint_listen(&config->way_in.listen, TCP_BACKLOG, why);
         if (fd < 0)
             return fd;
         struct relay_forward *forward = add_forward(table, RELAY_TO_AGENT, fd);
         forward->half_close = true;
-        add_dial(forward, &room_in, 0);
-        memcpy(forward->secret, config->way_in.secret, sizeof(forward->secret));
+        add_dial(forward, &folder_in, 0);
     }
     return keep_route(table, &config->relay, why);
 }
 
-int relay_listen(struct relay_table *table, enum relay_side side, int room_fd,
+int relay_listen(struct relay_table *table, enum relay_side side, int folder_listener_fd,
                  struct boot_config *config, struct failure *why)
 {
-    static int (*const listen_at[])(struct relay_table * table, int room_fd,
+    static int (*const listen_at[])(struct relay_table * table, int folder_listener_fd,
                                     struct boot_config *config, struct failure *why) = {
         [RELAY_SIDE_MACHINE] = listen_in_machine,
         [RELAY_SIDE_INSIDE] = listen_inside,
@@ -190,19 +190,32 @@ int relay_listen(struct relay_table *table, enum relay_side side, int room_fd,
 
     *table = (struct relay_table){
         .config = {.magic = RELAY_CONFIG_MAGIC, .size = sizeof(table->config)}};
-    return listen_at[side](table, room_fd, config, why);
+    return listen_at[side](table, folder_listener_fd, config, why);
 }
 
-void relay_table_fill(struct relay_table *table, const struct boot_relay *relay)
+static void fill_broker(struct relay_forward *forward, const struct boot_relay *relay)
+{
+    forward->dial_count = relay->transport_count;
+    memcpy(forward->dials, relay->transports, sizeof(forward->dials));
+    memcpy(forward->secret, relay->token, sizeof(forward->secret));
+    memcpy(forward->pin, relay->pin, sizeof(forward->pin));
+}
+static_assert(BOOT_TRANSPORTS_MAX == RELAY_DIALS_MAX, "the array is copied as it is");
+
+void relay_table_fill(struct relay_table *table, const struct boot_config *config)
 {
     for (unsigned number = 0; number < table->config.forward_count; number++) {
         struct relay_forward *forward = &table->config.forwards[number];
-        if (forward->role != RELAY_TO_BROKER)
-            continue;
-        forward->dial_count = relay->transport_count;
-        memcpy(forward->dials, relay->transports, sizeof(forward->dials));
-        memcpy(forward->secret, relay->token, sizeof(forward->secret));
-        memcpy(forward->pin, relay->pin, sizeof(forward->pin));
+        if (forward->role == RELAY_TO_BROKER)
+            fill_broker(forward, &config->relay);
+        else if (forward->role != RELAY_TO_RELAY)
+            memcpy(forward->secret, config->way_in.secret, sizeof(forward->secret));
     }
 }
-_Static_assert(BOOT_TRANSPORTS_MAX == RELAY_DIALS_MAX, "the array is copied as it is");
+
+void relay_table_wipe(struct relay_table *table)
+{
+    for (unsigned number = 0; number < table->config.forward_count; number++)
+        secret_wipe(table->config.forwards[number].secret,
+                    sizeof(table->config.forwards[number].secret));
+}

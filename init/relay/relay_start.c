@@ -14,7 +14,6 @@
 
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
-#include "common/os/secret.h"
 #include "init/relay/relay_listen.h"
 #include "init/system/child_execute.h"
 #include "init/walls/drop.h"
@@ -76,8 +75,9 @@ static int become_agent(void *argument, int *report_fd, struct failure *why)
         .keep_count = table.listener_count + 2,
         .limit_nofile = AGENT_NOFILE,
         .empty_root = true,
-        .root_fd =
-            child->relay->room_namespace_fd > 0 ? set_aside(child->relay->room_namespace_fd) : 0,
+        .root_fd = child->relay->folder_namespace_fd > 0
+                       ? set_aside(child->relay->folder_namespace_fd)
+                       : 0,
         .filter = DROP_FILTER_NONE,
     };
 
@@ -96,13 +96,17 @@ static int become_agent(void *argument, int *report_fd, struct failure *why)
 
 /* ---- in init ---- */
 
-/* Never waits: an agent that does not read its pipe gets no record, and the caller is told. */
-static int send_table(const struct relay_process *relay, struct failure *why)
+/* Never waits: a relay that does not read its pipe gets no record, which is an error. */
+static int send_table(const struct relay_process *relay, const struct boot_config *config,
+                      struct failure *why)
 {
+    relay_table_fill(&table, config);
     ssize_t put = write(relay->config_fd, &table.config, sizeof(table.config));
+    int error = put < 0 ? errno : EAGAIN;
 
+    relay_table_wipe(&table);
     if (put != (ssize_t)sizeof(table.config))
-        return failure_errno(why, put < 0 ? errno : EAGAIN, "tell codev-agent its table");
+        return failure_errno(why, error, "tell codev-agent its table");
     return 0;
 }
 
@@ -115,7 +119,7 @@ static int prepare_once(struct relay_process *relay, struct boot_config *config,
     relay->binary_fd = open(AGENT_PATH, O_PATH | O_CLOEXEC);
     if (relay->binary_fd < 0)
         return failure_errno(why, errno, "open " AGENT_PATH);
-    return relay_listen(&table, relay->side, relay->room_fd, config, why);
+    return relay_listen(&table, relay->side, relay->folder_listener_fd, config, why);
 }
 
 int relay_start(struct relay_process *relay, struct boot_config *config, int cgroup_fd,
@@ -130,14 +134,13 @@ int relay_start(struct relay_process *relay, struct boot_config *config, int cgr
         result = account_find(RELAY_ACCOUNT, &account, why);
     if (result < 0)
         return result;
-    relay_table_fill(&table, &config->relay);
     relay_stop(relay);
     if (pipe2(ends, O_CLOEXEC) < 0)
         return failure_errno(why, errno, "make a pipe");
     CLEANUP_FD int theirs = ends[0];
     relay->config_fd = ends[1];
     (void)io_set_nonblocking(relay->config_fd);
-    result = send_table(relay, why); /* it waits in the pipe */
+    result = send_table(relay, config, why); /* it waits in the pipe */
     child.config_fd = theirs;
     if (result == 0)
         result = child_execute(&relay->pid, become_agent, &child, EXECUTE_LIMIT_MS, why);
@@ -146,15 +149,9 @@ int relay_start(struct relay_process *relay, struct boot_config *config, int cgr
 
 int relay_update(struct relay_process *relay, const struct boot_config *config, struct failure *why)
 {
-    relay_table_fill(&table, &config->relay);
     if (relay->pid == 0)
         return 0; /* it is about to be started again, with the new table */
-    return send_table(relay, why);
-}
-
-void relay_forget(void)
-{
-    secret_wipe(&table.config, sizeof(table.config));
+    return send_table(relay, config, why);
 }
 
 void relay_stop(struct relay_process *relay)

@@ -15,7 +15,8 @@ struct relay_process {
     int config_fd; /* our end of its pipe: further records; closing it ends the agent */
     int binary_fd; /* the opened program, so that a restart does not depend on a path; -1 before the first start */
     enum relay_side side;
-    int room_fd, room_namespace_fd; /* WSL: this side of the agents' folder (wsl_room.h); else -1 */
+    int folder_listener_fd,
+        folder_namespace_fd; /* WSL: this side of the agents' folder (relay_folder.h); else -1 */
 };
 
 /* Makes the listeners (8788 on v4 and v6 when there is egress, DNS on port 53, the way in), starts the agent as
@@ -27,9 +28,6 @@ int relay_start(struct relay_process *relay, struct boot_config *config, int cgr
 /* Sends a further record after `config->relay` changed (same listeners). */
 int relay_update(struct relay_process *relay, const struct boot_config *config,
                  struct failure *why);
-
-/* Wipes the calling process's copy of the table, token and secret in it: for a child that executes nothing. */
-void relay_forget(void);
 
 void relay_stop(struct relay_process *relay);
 

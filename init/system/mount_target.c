@@ -72,10 +72,11 @@ static bool same_device(int left, int right)
 
 /* In a folder of the user's the account makes the directory: the host's file server runs with its ids, and refuses
  * to make one for root. */
-static int make_as_account(int parent, const char *name, mode_t mode, const struct account *account)
+static int make_as_account(int parent, const char *name, mode_t mode,
+                           const struct mount_owner *owner)
 {
-    setfsgid(account->gid);
-    setfsuid(account->uid);
+    setfsgid(owner->gid);
+    setfsuid(owner->uid);
     int result = mkdirat(parent, name, mode) < 0 ? -errno : 0;
     setfsuid(0);
     setfsgid(0);
@@ -84,12 +85,12 @@ static int make_as_account(int parent, const char *name, mode_t mode, const stru
 
 /* A missing directory; whose it becomes is described at mount_target_open. */
 static int make_component(int root, int parent, const char *name, mode_t mode,
-                          const struct account *account, bool owned)
+                          const struct mount_owner *owner, bool owned)
 {
     int result;
 
-    if (account != NULL && !same_device(root, parent))
-        result = make_as_account(parent, name, mode, account);
+    if (owner != NULL && !same_device(root, parent))
+        result = make_as_account(parent, name, mode, owner);
     else
         result = mkdirat(parent, name, mode) < 0 ? -errno : 0;
     if (result < 0 && result != -EEXIST)
@@ -98,7 +99,7 @@ static int make_component(int root, int parent, const char *name, mode_t mode,
     if (directory < 0)
         return directory;
     if (owned && same_device(root, directory) &&
-        fchownat(directory, "", account->uid, account->gid, AT_EMPTY_PATH) < 0)
+        fchownat(directory, "", owner->uid, owner->gid, AT_EMPTY_PATH) < 0)
         return -errno;
     return fd_steal(&directory);
 }
@@ -114,7 +115,7 @@ static int walk_failure(struct failure *why, int error, const char *path, size_t
     return failure_errno(why, error, "%s", shown);
 }
 
-int mount_target_open(int root, const char *path, mode_t mode, const struct account *owner,
+int mount_target_open(int root, const char *path, mode_t mode, const struct mount_owner *owner,
                       struct failure *why)
 {
     char name[NAME_MAX + 1];

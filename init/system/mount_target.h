@@ -6,7 +6,13 @@
 #include <sys/types.h>
 
 #include "common/os/failure.h"
-#include "init/machine/account.h"
+
+/* Who owns the directories that are made. */
+struct mount_owner {
+    uid_t uid;
+    gid_t gid;
+    const char *home;
+};
 
 /* True when the path is absolute and normal: no empty, "." or ".." component, no slash at the end, shorter than
  * PATH_MAX, no component longer than NAME_MAX. */
@@ -19,7 +25,7 @@ bool mount_path_is_below(const char *path, const char *directory);
  * No symbolic link is followed in any component: one is -ELOOP. With `owner`, directories made on the file system
  * of `root` itself, below /workspace or the owner's home, belong to it; those made inside a mount belong to whom
  * the file server gives them. The descriptor, or a negative errno with the path so far. */
-int mount_target_open(int root, const char *path, mode_t mode, const struct account *owner,
+int mount_target_open(int root, const char *path, mode_t mode, const struct mount_owner *owner,
                       struct failure *why);
 
 #endif

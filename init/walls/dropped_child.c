@@ -13,7 +13,6 @@
 
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
-#include "init/relay/relay_start.h"
 #include "init/system/child_wait.h"
 
 void dropped_child_plan(struct drop_plan *plan, const struct boot_config *config,
@@ -39,7 +38,6 @@ static void forget_secrets(const struct boot_config *config)
 
     secret_wipe(own->relay.token, sizeof(own->relay.token));
     secret_wipe(own->way_in.secret, sizeof(own->way_in.secret));
-    relay_forget();
 }
 
 static int silence_stdio(struct failure *why)

@@ -67,7 +67,7 @@ static void event_texts(void **state)
     const struct boot_way_in none = {.present = false};
     struct boot_way_in way_in = {.present = true,
                                  .listen = {.kind = ENDPOINT_VSOCK, .cid = ~0u, .port = 4096}};
-    struct self_test_report report = {.count = 2, .checks = {{"a", true, "x"}, {"b", false, ""}}};
+    struct check_report report = {.count = 2, .checks = {{"a", true, "x"}, {"b", false, ""}}};
 
     (void)state;
     event_hello(&control);

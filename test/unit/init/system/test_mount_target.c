@@ -138,7 +138,7 @@ static uid_t owner(const char *path)
 /* Only below /workspace and the home directory; what was there before keeps its owner. */
 static void owners(void **state)
 {
-    static const struct account account = {.home = "/home/codev", .uid = 1234, .gid = 1234};
+    static const struct mount_owner account = {.home = "/home/codev", .uid = 1234, .gid = 1234};
     static const char *const targets[] = {"/workspace/a/b", "/home/codev/x/y", "/mnt/z",
                                           "/workspace/old/n"};
 

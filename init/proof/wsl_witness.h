@@ -1,6 +1,6 @@
 /* WSL: live listeners in the network that the sandbox shares with nobody, for the self-test to fail to reach. */
-#ifndef INIT_WSL_WSL_WITNESS_H
-#define INIT_WSL_WSL_WITNESS_H
+#ifndef INIT_PROOF_WSL_WITNESS_H
+#define INIT_PROOF_WSL_WITNESS_H
 
 #include "init/wsl/wsl_link.h"
 

@@ -4,21 +4,22 @@
  * but the agents ever enters it, and no path of the sandbox or of any distribution leads there. Each agent has it as
  * its whole root.
  */
-#ifndef INIT_WSL_WSL_ROOM_H
-#define INIT_WSL_WSL_ROOM_H
+#ifndef INIT_RELAY_RELAY_FOLDER_H
+#define INIT_RELAY_RELAY_FOLDER_H
 
 #include "common/os/failure.h"
 #include "init/machine/account.h"
 
-#define ROOM_OUT "/out" /* the outer agent listens: the way to the broker */
-#define ROOM_IN "/in"   /* the inner agent listens: the way to the server */
+#define RELAY_FOLDER_OUT "/out" /* the outer agent listens: the way to the broker */
+#define RELAY_FOLDER_IN "/in"   /* the inner agent listens: the way to the server */
 
-struct wsl_room {
+struct relay_folder {
     int namespace_fd;  /* for setns(2) */
     int out_fd, in_fd; /* the listeners */
 };
 
 /* Makes it, for `owner` alone. 0, or a negative errno; nothing is open then. */
-int wsl_room_make(struct wsl_room *room, const struct account *owner, struct failure *why);
+int relay_folder_make(struct relay_folder *folder, const struct account *owner,
+                      struct failure *why);
 
 #endif

@@ -7,7 +7,7 @@
  * That PID 1 cannot outlive us: it asks for SIGKILL at our death before anything else, and then looks whether we are
  * still there, by the socket between us, whose other end would be closed.
  */
-#include "init/wsl/wsl.h"
+#include "init/outside.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -28,43 +27,19 @@
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 #include "init/host/events.h"
-#include "init/shutdown.h"
-#include "init/supervise.h"
+#include "init/outside_serve.h"
+#include "init/relay/relay_folder.h"
+#include "init/stage.h"
 #include "init/system/child_wait.h"
+#include "init/system/signals.h"
 #include "init/wsl/wsl_cgroups.h"
-#include "init/wsl/wsl_outside.h"
-#include "init/wsl/wsl_room.h"
+#include "init/wsl/wsl_progress.h"
 
 #define SAY_LIMIT_MS 2000
 #define NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 #define MILLISECOND 1000000
 
-/* What both processes see. */
-struct shared {
-    volatile uint32_t stage; /* the last one that PID 1 finished, +1 */
-    volatile uint32_t ended;
-    char group[BOOT_ID_MAX + 1];
-};
-
-static struct shared *shared;
-static struct wsl_outside outside = {.link = -1};
-
-void wsl_note_stage(enum stage_id stage)
-{
-    if (shared != NULL)
-        shared->stage = (uint32_t)stage + 1;
-}
-
-void wsl_note_group(const char *id)
-{
-    snprintf(shared->group, sizeof(shared->group), "%s", id);
-}
-
-void wsl_note_end(void)
-{
-    if (shared != NULL)
-        shared->ended = 1;
-}
+static struct outside outside = {.link = -1};
 
 /* ---- the start ---- */
 
@@ -95,17 +70,6 @@ static int namespace_failure(int error, struct failure *why)
     return failure_errno(why, error, "new namespaces for the sandbox");
 }
 
-static int share_memory(struct failure *why)
-{
-    void *memory =
-        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    if (memory == MAP_FAILED)
-        return failure_errno(why, errno, "shared memory");
-    shared = memory;
-    return 0;
-}
-
 static int check_rights(struct failure *why)
 {
     if (geteuid() != 0)
@@ -114,20 +78,20 @@ static int check_rights(struct failure *why)
 }
 
 static _Noreturn void become_inside(struct sandbox *sandbox, int link, int other_end,
-                                    const struct wsl_room *room, void (*inside)(void))
+                                    const struct relay_folder *folder, void (*inside)(void))
 {
     struct pollfd gone = {.fd = link};
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(other_end);
-    close(room->out_fd);
+    close(folder->out_fd);
     close(sandbox->signal_fd);
     if (poll(&gone, 1, 0) != 0) /* POLLHUP: it died before the line above was in force */
         _exit(1);
     sandbox->outside_fd = link;
     sandbox->relay.side = RELAY_SIDE_INSIDE;
-    sandbox->relay.room_fd = room->in_fd;
-    sandbox->relay.room_namespace_fd = room->namespace_fd;
+    sandbox->relay.folder_listener_fd = folder->in_fd;
+    sandbox->relay.folder_namespace_fd = folder->namespace_fd;
     inside();
     _exit(1);
 }
@@ -136,12 +100,12 @@ static _Noreturn void become_inside(struct sandbox *sandbox, int link, int other
 static pid_t start_inside(struct sandbox *sandbox, void (*inside)(void), struct failure *why)
 {
     struct account owner;
-    struct wsl_room room = {.namespace_fd = -1, .out_fd = -1, .in_fd = -1};
+    struct relay_folder folder = {.namespace_fd = -1, .out_fd = -1, .in_fd = -1};
     int link[2];
     int result = account_find(RELAY_ACCOUNT, &owner, why);
 
     if (result == 0)
-        result = wsl_room_make(&room, &owner, why);
+        result = relay_folder_make(&folder, &owner, why);
     if (result < 0)
         return result;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link) < 0)
@@ -150,15 +114,15 @@ static pid_t start_inside(struct sandbox *sandbox, void (*inside)(void), struct 
     if (child < 0)
         return namespace_failure(errno, why);
     if (child == 0)
-        become_inside(sandbox, link[1], link[0], &room, inside);
+        become_inside(sandbox, link[1], link[0], &folder, inside);
     close(link[1]);
-    close(room.in_fd);
-    outside = (struct wsl_outside){.link = link[0],
-                                   .relay = {.config_fd = -1,
-                                             .binary_fd = -1,
-                                             .side = RELAY_SIDE_OUTSIDE,
-                                             .room_fd = room.out_fd,
-                                             .room_namespace_fd = room.namespace_fd}};
+    close(folder.in_fd);
+    outside = (struct outside){.link = link[0],
+                               .relay = {.config_fd = -1,
+                                         .binary_fd = -1,
+                                         .side = RELAY_SIDE_OUTSIDE,
+                                         .folder_listener_fd = folder.out_fd,
+                                         .folder_namespace_fd = folder.namespace_fd}};
     return child;
 }
 
@@ -176,7 +140,7 @@ static bool reap(pid_t inside, int *status)
             return true;
         }
         if (pid == outside.relay.pid)
-            wsl_outside_agent_ended(&outside, one);
+            outside_agent_ended(&outside, one);
     }
     return false;
 }
@@ -208,13 +172,13 @@ static int await_inside(int signal_fd, pid_t inside)
     int status;
 
     for (;;) {
-        wsl_outside_restart(&outside);
+        outside_restart(&outside);
         if (poll(polls, ARRAY_LENGTH(polls), time_to_restart()) < 0)
             continue;
         pass_signals_on(signal_fd, inside);
         if (reap(inside, &status))
             return status;
-        if (polls[1].revents != 0 && wsl_outside_serve(&outside) < 0)
+        if (polls[1].revents != 0 && outside_serve(&outside) < 0)
             polls[1].fd = -1; /* it is about to end */
     }
 }
@@ -238,10 +202,10 @@ static void say_all(struct control *control)
 static void report_death(struct control *control, int status)
 {
     struct failure why;
-    uint32_t stage = shared->stage < STAGE_COUNT ? shared->stage : STAGE_SERVER;
+    const uint32_t stages = wsl_progress_read()->stages;
+    uint32_t stage = stages < STAGE_COUNT ? stages : STAGE_SERVER;
 
-    stage = stage == STAGE_CLOCK ? STAGE_HOSTNAME : stage; /* there is none here */
-
+    stage = stage == STAGE_CLOCK ? STAGE_HOSTNAME : stage; /* WSL has no stage `clock` */
     failure_set(&why, 0, "the sandbox's PID 1 ended (%s %d), and everything with it",
                 WIFSIGNALED(status) ? "signal" : "exit status",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -254,12 +218,11 @@ static int end(struct sandbox *sandbox, int status)
 {
     bool said = WIFEXITED(status) && WEXITSTATUS(status) <= 1;
 
-    if (!said && !shared->ended)
+    if (!said && !wsl_progress_read()->ended)
         report_death(&sandbox->control, status);
     if (outside.relay.pid > 0)
         child_end(outside.relay.pid);
-    shared->group[BOOT_ID_MAX] = '\0';
-    wsl_cgroups_remove(sandbox->own_cgroup_fd, shared->group);
+    wsl_cgroups_remove(sandbox->own_cgroup_fd, wsl_progress_read()->group);
     return said ? WEXITSTATUS(status) : 1;
 }
 
@@ -288,11 +251,11 @@ static int prepare(struct sandbox *sandbox, struct failure *why)
         return failure_errno(why, errno, "enter /");
     umask(022); /* not that of whoever started us */
     (void)io_write_file(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0, "-1000");
-    result = supervise_open_signals(sandbox, why);
-    return result < 0 ? result : share_memory(why);
+    sandbox->signal_fd = signals_open(why);
+    return sandbox->signal_fd < 0 ? sandbox->signal_fd : wsl_progress_open(why);
 }
 
-int wsl_run(struct sandbox *sandbox, void (*inside)(void))
+int outside_run(struct sandbox *sandbox, void (*inside)(void))
 {
     struct failure why;
     int result = prepare(sandbox, &why);

@@ -1,8 +1,8 @@
-/* The room is made by a short-lived child that shares our descriptors (CLONE_FILES) and nothing else: it enters a new
+/* The folder is made by a short-lived child that shares our descriptors (CLONE_FILES) and nothing else: it enters a new
  * mount namespace, makes the tmpfs its root, binds both sockets there and puts the three descriptors in numbers that
  * were reserved for them. When it ends, only those keep the namespace alive.
  */
-#include "init/wsl/wsl_room.h"
+#include "init/relay/relay_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,8 @@
 #include "init/system/empty_root.h"
 #include "init/system/mount_api.h"
 
-#define ROOM_BACKLOG 1024
-#define ROOM_FLAGS (MOUNT_FLAG_NOSUID | MOUNT_FLAG_NODEV | MOUNT_FLAG_NOEXEC)
+#define FOLDER_BACKLOG 1024
+#define FOLDER_FLAGS (MOUNT_FLAG_NOSUID | MOUNT_FLAG_NODEV | MOUNT_FLAG_NOEXEC)
 
 static int make_tmpfs(const struct account *owner)
 {
@@ -40,7 +40,7 @@ static int make_tmpfs(const struct account *owner)
         result = mount_context_string(context, "gid", gid);
     if (result >= 0)
         result = mount_context_string(context, "nr_inodes", "3");
-    return result < 0 ? result : mount_context_create(context, ROOM_FLAGS);
+    return result < 0 ? result : mount_context_create(context, FOLDER_FLAGS);
 }
 
 /* Listens at the path, and leaves the descriptor at the number `into`. */
@@ -50,7 +50,7 @@ static int make_listener(const char *path, const struct account *owner, int into
     struct endpoint endpoint = {.kind = ENDPOINT_UNIX};
 
     snprintf(endpoint.path, sizeof(endpoint.path), "%s", path);
-    CLEANUP_FD int fd = endpoint_listen(&endpoint, ROOM_BACKLOG, why);
+    CLEANUP_FD int fd = endpoint_listen(&endpoint, FOLDER_BACKLOG, why);
     if (fd < 0)
         return fd;
     if (chown(path, owner->uid, owner->gid) < 0 || dup3(fd, into, O_CLOEXEC) < 0)
@@ -58,21 +58,22 @@ static int make_listener(const char *path, const struct account *owner, int into
     return 0;
 }
 
-static int furnish(const struct wsl_room *room, const struct account *owner, struct failure *why)
+static int furnish(const struct relay_folder *folder, const struct account *owner,
+                   struct failure *why)
 {
     if (unshare(CLONE_NEWNS) < 0)
         return failure_errno(why, errno, "new mount namespace");
     CLEANUP_FD int own = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-    if (own < 0 || dup3(own, room->namespace_fd, O_CLOEXEC) < 0)
+    if (own < 0 || dup3(own, folder->namespace_fd, O_CLOEXEC) < 0)
         return failure_errno(why, errno, "open /proc/self/ns/mnt");
     CLEANUP_FD int root = make_tmpfs(owner);
     if (root < 0)
         return failure_errno(why, -root, "make a tmpfs");
     int result = empty_root_pivot(root, why);
     if (result == 0)
-        result = make_listener(ROOM_OUT, owner, room->out_fd, why);
+        result = make_listener(RELAY_FOLDER_OUT, owner, folder->out_fd, why);
     if (result == 0)
-        result = make_listener(ROOM_IN, owner, room->in_fd, why);
+        result = make_listener(RELAY_FOLDER_IN, owner, folder->in_fd, why);
     if (result == 0 &&
         mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
               NULL) < 0)
@@ -80,7 +81,8 @@ static int furnish(const struct wsl_room *room, const struct account *owner, str
     return result;
 }
 
-static int run_child(const struct wsl_room *room, const struct account *owner, struct failure *why)
+static int run_child(const struct relay_folder *folder, const struct account *owner,
+                     struct failure *why)
 {
     int report[2], status = 0;
 
@@ -93,7 +95,7 @@ static int run_child(const struct wsl_room *room, const struct account *owner, s
     if (child < 0)
         return failure_errno(why, errno, "fork");
     if (child == 0) {
-        int result = furnish(room, owner, why);
+        int result = furnish(folder, owner, why);
         if (result < 0)
             (void)io_write_full(writing, why, sizeof(*why));
         _exit(result < 0);
@@ -106,7 +108,7 @@ static int run_child(const struct wsl_room *room, const struct account *owner, s
     return -EPERM;
 }
 
-int wsl_room_make(struct wsl_room *room, const struct account *owner, struct failure *why)
+int relay_folder_make(struct relay_folder *folder, const struct account *owner, struct failure *why)
 {
     /* reserved numbers: the child replaces what is there */
     CLEANUP_FD int first = open("/", O_PATH | O_CLOEXEC);
@@ -115,8 +117,8 @@ int wsl_room_make(struct wsl_room *room, const struct account *owner, struct fai
 
     if (first < 0 || second < 0 || third < 0)
         return failure_errno(why, errno, "open /");
-    *room = (struct wsl_room){.namespace_fd = first, .out_fd = second, .in_fd = third};
-    int result = run_child(room, owner, why);
+    *folder = (struct relay_folder){.namespace_fd = first, .out_fd = second, .in_fd = third};
+    int result = run_child(folder, owner, why);
     if (result < 0)
         return failure_prefix(why, result, "the folder of the agents' sockets");
     (void)fd_steal(&first);

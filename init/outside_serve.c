@@ -1,9 +1,9 @@
-/* The process outside: the outer agent's life, and the answers. See wsl_outside.h and wsl_link.h.
+/* The process outside: the outer agent's life, and the answers. See outside_serve.h and wsl_link.h.
  *
  * It believes PID 1, which is the same program with the same rights, and holds nothing that PID 1 does not. While it
  * works on a question it does nothing else; a Windows drive that hangs is bounded by wsl_mount.c.
  */
-#include "init/wsl/wsl_outside.h"
+#include "init/outside_serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
+#include "init/proof/wsl_witness.h"
 #include "init/wsl/wsl_mount.h"
-#include "init/wsl/wsl_witness.h"
 
 #define ROUTES_MAX 8192
 
@@ -38,8 +38,7 @@ static void add_gateway(struct wsl_message *message)
     }
 }
 
-static int start_agent(struct wsl_outside *outside, struct wsl_message *message,
-                       struct failure *why)
+static int start_agent(struct outside *outside, struct wsl_message *message, struct failure *why)
 {
     config.relay = message->relay;
     config.way_in = message->way_in;
@@ -55,7 +54,7 @@ static int start_agent(struct wsl_outside *outside, struct wsl_message *message,
     return result;
 }
 
-static int answer(struct wsl_outside *outside, struct wsl_message *message, int *fd,
+static int answer(struct outside *outside, struct wsl_message *message, int *fd,
                   struct failure *why)
 {
     switch ((enum wsl_message_kind)message->kind) {
@@ -79,7 +78,7 @@ static int answer(struct wsl_outside *outside, struct wsl_message *message, int 
     return failure_set(why, EPROTO, "no such question");
 }
 
-int wsl_outside_serve(struct wsl_outside *outside)
+int outside_serve(struct outside *outside)
 {
     static struct wsl_message message;
     struct failure why = {.text = ""};
@@ -98,8 +97,7 @@ int wsl_outside_serve(struct wsl_outside *outside)
     return wsl_link_send(outside->link, &message, fd);
 }
 
-static void report(struct wsl_outside *outside, enum wsl_message_kind kind,
-                   const struct failure *why)
+static void report(struct outside *outside, enum wsl_message_kind kind, const struct failure *why)
 {
     static struct wsl_message message;
 
@@ -109,7 +107,7 @@ static void report(struct wsl_outside *outside, enum wsl_message_kind kind,
     (void)wsl_link_send(outside->link, &message, -1);
 }
 
-void wsl_outside_agent_ended(struct wsl_outside *outside, int wait_status)
+void outside_agent_ended(struct outside *outside, int wait_status)
 {
     struct failure why;
     const char *how = WIFSIGNALED(wait_status) ? "signal" : "exit status";
@@ -127,7 +125,7 @@ void wsl_outside_agent_ended(struct wsl_outside *outside, int wait_status)
     report(outside, wait < 0 ? WSL_AGENT_LOST : WSL_WARNING, &why);
 }
 
-void wsl_outside_restart(struct wsl_outside *outside)
+void outside_restart(struct outside *outside)
 {
     struct failure why;
 
