@@ -288,6 +288,8 @@ class Rig:
             "vmnic", "netns", self.windows.pid)
         for where, link, four, six in ((self.vm, "eth0", "172.31.0.2/24", "fd31::2/64"),
                                        (self.windows, "vmnic", "172.31.0.1/24", "fd31::1/64")):
+            # without duplicate address detection the link-local address is final at once
+            where.run("sh", "-c", f"echo 0 >/proc/sys/net/ipv6/conf/{link}/accept_dad")
             for command in ("link set lo up", f"link set {link} up",
                             f"addr replace {four} dev {link}",
                             f"addr replace {six} dev {link} nodad"):
