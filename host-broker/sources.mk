@@ -13,7 +13,6 @@ BROKER_PARSER_SRCS := \
 	host-broker/proxy/proxy_list.c \
 	host-broker/proxy/proxy_settings.c \
 	host-broker/http/request_head.c \
-	host-broker/http/request_scan.c \
 	host-broker/http/response_head.c \
 	host-broker/rewrite/rewrite.c \
 	host-broker/rewrite/rewrite_etag.c \
