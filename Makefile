@@ -296,7 +296,7 @@ $(BIN)/codev-rig: qemu-harness/wsl-rig/rig.py
 	$(Q)install -m 755 $< $@
 
 include rootfs/debian.mk
-include test/san/san.mk
+include test/harness/fail_stage.mk test/san/san.mk
 
 # --- tests and measurements -----------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ unit: $(if $(T),$(patsubst %,$(VARIANT)/unit/test_%,$(filter $(UNIT_TESTS),$(T))
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)unit
 system: host programs tools
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)system
-qemu: all rig $(DEBIAN_WANTED) $(if $(SAN),$(SAN_IMAGE))
+qemu: all rig $(DEBIAN_WANTED)
 	$(Q)$(TEST_RUN) $(if $(SAN),san-)qemu
 test-qemu: qemu
 fuzz: $(if $(T),$(patsubst %,$(B)/fuzz/fuzz_%,$(filter $(FUZZ_TARGETS),$(T))),$(FUZZ_PROGRAMS))

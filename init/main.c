@@ -61,21 +61,14 @@ static void report_stage(struct sandbox *done, enum stage_id stage, int64_t nano
     wsl_progress_stage(stage);
 }
 
-static const char *wanted_failure(const struct sandbox *asked)
-{
-    return asked->configured ? asked->config.fail_stage : NULL;
-}
-
 static const struct stage_plan machine_plan = {
     .functions = stage_functions,
     .done = report_stage,
-    .fail_stage = wanted_failure,
 };
 
 static const struct stage_plan wsl_plan = {
     .functions = wsl_functions,
     .done = report_stage,
-    .fail_stage = wanted_failure,
 };
 
 /* The kernel gives PID 1 no descriptors when it has no console: then the first file that is opened would

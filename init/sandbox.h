@@ -36,7 +36,6 @@ enum timer { TIMER_READY_PROBE, TIMER_READY_LIMIT, TIMER_AGENT_RESTART, TIMER_PH
 struct sandbox {
     enum boot_place place;
     int64_t started_ns; /* PID 1's first instructions, CLOCK_MONOTONIC */
-    bool configured;    /* `config` below is valid */
     bool mounted;       /* the stage `mounts` was begun */
     struct boot_config config;
     struct control control;

@@ -1,4 +1,4 @@
-/* The stages of a start (design, section 4): their names, their order, and the engine that runs them. */
+/* The stages of a start: their names, their order, and the engine that runs them. */
 #ifndef INIT_STAGE_H
 #define INIT_STAGE_H
 
@@ -27,22 +27,15 @@ extern const char *const stage_names[STAGE_COUNT];
 struct sandbox;
 typedef int stage_function(struct sandbox *sandbox, struct failure *why);
 
-/* What the engine runs and whom it tells. */
 struct stage_plan {
-    stage_function *const
-        *functions; /* STAGE_COUNT of them, in order; NULL: there is no such stage here */
+    stage_function *const *functions; /* STAGE_COUNT of them; NULL: this place has no such stage */
     void (*done)(struct sandbox *sandbox, enum stage_id stage, int64_t nanoseconds);
-    const char *(*fail_stage)(const struct sandbox *sandbox); /* the test hook's name, or NULL */
 };
 
-/* Runs all stages in order, each timed with CLOCK_MONOTONIC and reported through plan->done. The first
- * failure ends the run: *failed is that stage, `why` its reason, the result its negative errno. A stage
- * named by the test hook fails instead of being run; `base` and `config`, which lie before the hook can
- * be known, fail as soon as it is. */
+/* Runs all stages in order, each timed with CLOCK_MONOTONIC and reported through plan->done. The
+ * first failure ends the run: *failed is that stage, `why` its reason, the result its negative
+ * errno. */
 int stage_run_all(const struct stage_plan *plan, struct sandbox *sandbox, enum stage_id *failed,
                   struct failure *why);
-
-/* Number of the stage with this name, or -1. */
-int stage_find(const char *name);
 
 #endif

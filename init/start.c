@@ -87,7 +87,6 @@ int start_config(struct sandbox *sandbox, struct failure *why)
         return result;
     result = boot_config_parse(&sandbox->config, sandbox->place, line, length, why);
     secret_wipe(line, length);
-    sandbox->configured = result == 0;
     return result;
 }
 

@@ -16,7 +16,6 @@
 #include "common/os/pages.h"
 #include "init/config/boot_config_internal.h"
 #include "init/config/schema.h"
-#include "init/stage.h"
 
 /* Room for every string of the longest text, and for the pointers of argv and env. */
 #define ARENA_SIZE                                                                                 \
@@ -237,12 +236,6 @@ static const struct schema_field limit_fields[] = {
 };
 static const struct schema_table limit_table = {limit_fields, ARRAY_LENGTH(limit_fields)};
 
-static const struct schema_field test_fields[] = {
-    {"fail_stage", SCHEMA_OPTIONAL, schema_read_text, offsetof(struct boot_config, fail_stage), 1,
-     32, NULL},
-};
-static const struct schema_table test_table = {test_fields, ARRAY_LENGTH(test_fields)};
-
 static const struct schema_field boot_fields[] = {
     {"protocol", SCHEMA_REQUIRED, boot_read_protocol, 0, 0, 0, NULL},
     {"id", SCHEMA_REQUIRED, schema_read_text, offsetof(struct boot_config, id), 1, BOOT_ID_MAX,
@@ -262,7 +255,6 @@ static const struct schema_field boot_fields[] = {
     {"limits", SCHEMA_OPTIONAL, schema_read_nested, 0, 0, 0, &limit_table},
     {"user_namespaces", SCHEMA_OPTIONAL, schema_read_bool,
      offsetof(struct boot_config, user_namespaces), 0, 0, NULL},
-    {"test", SCHEMA_OPTIONAL, schema_read_nested, 0, 0, 0, &test_table},
 };
 static const struct schema_table boot_table = {boot_fields, ARRAY_LENGTH(boot_fields)};
 

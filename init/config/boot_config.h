@@ -101,7 +101,6 @@ struct boot_config {
     unsigned directory_count;
     int64_t limit_pids, limit_memory_mib /* 0: none */, limit_nofile;
     bool user_namespaces;
-    const char *fail_stage; /* test hook {"test":{"fail_stage":NAME}}: that stage fails; or NULL */
 };
 
 /* Parses and validates one JSON object by the rules of this place. 0, or a negative errno with a reason that names the key or the

@@ -5,7 +5,6 @@
 
 #include "common/os/cleanup.h"
 #include "init/config/boot_config_internal.h"
-#include "init/stage.h"
 
 /* Below these lie the user's folders; everything else is the image's. */
 static const char *const target_roots[] = {"/workspace", "/home", "/opt",
@@ -247,8 +246,5 @@ int boot_check_whole(struct schema_parse *parse, struct boot_config *config)
     find_outside(config);
     if (!config->relay.present && config->egress_count > 0)
         return schema_refuse(parse, "egress: there is none without \"relay\"");
-    if (config->fail_stage != NULL && stage_find(config->fail_stage) < 0)
-        return schema_refuse(parse, "test.fail_stage: there is no stage \"%s\"",
-                             config->fail_stage);
     return 0;
 }

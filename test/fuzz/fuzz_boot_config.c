@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "init/config/boot_config.h"
-#include "init/stage.h"
 #include "test/fuzz/fuzz.h"
 
 static struct boot_config config;
@@ -53,7 +52,6 @@ static void parse_in(enum boot_place place, const uint8_t *data, size_t size)
     FUZZ_CHECK(config.id[0] != '\0' && strlen(config.id) <= BOOT_ID_MAX &&
                strchr(config.id, '/') == NULL);
     FUZZ_CHECK(config.account_uid != 0 && config.account_gid != 0);
-    FUZZ_CHECK(config.fail_stage == NULL || stage_find(config.fail_stage) >= 0);
     FUZZ_CHECK(config.relay.present
                    ? secret_is_hex(config.relay.token) && config.relay.transport_count > 0
                    : config.egress_count == 0);

@@ -28,7 +28,7 @@ MACHINES = {
 }
 
 
-def config(argv, test=None, **server):
+def config(argv, **server):
     """The least boot configuration with this server."""
     value = {
         "protocol": 1,
@@ -46,15 +46,14 @@ def config(argv, test=None, **server):
             "secret": SECRET
         }
     }
-    if test:
-        value["test"] = test
     return value
 
 
 class Guest:
     """`configuration` is sent when the guest connects; None: nothing is."""
 
-    def __init__(self, configuration, append="", witness="", listen=True):
+    def __init__(self, configuration, append="", witness="", listen=True, image=None):
+        self.image = image or sanitizer_harness.IMAGE
         self.configuration, self.connection, self.rest = configuration, None, b""
         self.events, self.output = [], {"stdout": b"", "stderr": b"", "tty": b""}
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="codev-c-", dir="/tmp"))
@@ -93,7 +92,7 @@ class Guest:
             "-kernel", guest / kernel, "-append",
             f"console={console} quiet panic=-1 root=/dev/vda rootfstype=erofs ro codev.control=vsock:{PORT} {append} {first}",
             "-drive",
-            f"if=none,id=root,format=raw,readonly=on,file={sanitizer_harness.IMAGE or guest / 'rootfs.erofs'}",
+            f"if=none,id=root,format=raw,readonly=on,file={self.image or guest / 'rootfs.erofs'}",
             "-device", "virtio-blk-pci,drive=root", "-device", "virtio-rng-pci", "-serial",
             f"file:{self.folder / 'console'}", "-chardev", f"socket,id=vsock,path={device}",
             "-device", "vhost-user-vsock-pci,chardev=vsock"

@@ -3,10 +3,18 @@
 CODEV_IMAGE names that image. Every rig then passes it to the machine, and looks at the end of each machine for a report on its
 console, where such a program writes to: a report fails the test, whatever else it found."""
 import os
+import pathlib
 import re
 
 IMAGE = os.environ.get("CODEV_IMAGE")
 REPORT = re.compile(r"ERROR: AddressSanitizer|runtime error: |AddressSanitizer:DEADLYSIGNAL")
+# The variable of the server that names the stage in which codev-init-fail-stage fails.
+FAIL_STAGE = "CODEV_TEST_FAIL_STAGE"
+
+
+def fail_stage_image(guest):
+    """The image that starts codev-init-fail-stage, of the same kind as the others of this run."""
+    return (pathlib.Path(IMAGE).parent if IMAGE else guest) / "fail-stage" / "rootfs.erofs"
 
 
 def options(given):

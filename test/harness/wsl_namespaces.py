@@ -32,6 +32,8 @@ GUEST = pathlib.Path(os.environ.get("CODEV_GUEST", TOP / "build" / "guest" / "x8
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / "build" / "bin"))
 PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
 INIT = "/usr/sbin/codev-init"
+INIT_FAIL_STAGE = "/fail-stage/codev-init"  # test/harness/init_fail_stage.c
+INIT_COMMANDS = [f"{program}\0--wsl\0".encode() for program in (INIT, INIT_FAIL_STAGE)]
 SECRET = "5ec0" * 16
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
@@ -137,7 +139,7 @@ class Holder:
 class Sandbox:
     """One `codev-init --wsl` in the distribution, with its standard input and output."""
 
-    def __init__(self, rig, config, prefix=(), user=None, stdio="pipe", preexec=None):
+    def __init__(self, rig, config, prefix=(), user=None, stdio="pipe", preexec=None, program=INIT):
         self.rig, self.events, self.rest = rig, [], b""
         self.config = config
         environment = {
@@ -154,7 +156,7 @@ class Sandbox:
             self.channel, theirs = os.openpty()
         if theirs is not None:
             streams = dict(stdin=theirs, stdout=theirs)
-        self.process = subprocess.Popen([*prefix, *rig.enter_command(INIT, "--wsl", user=user)],
+        self.process = subprocess.Popen([*prefix, *rig.enter_command(program, "--wsl", user=user)],
                                         env=environment,
                                         stderr=subprocess.PIPE,
                                         preexec_fn=preexec,
@@ -258,8 +260,10 @@ class Rig:
         self.root = self.folder / "distribution"
         self.root.mkdir()
         run("tar", "xf", GUEST / "rootfs.tar", "-C", self.root, "--numeric-owner")
-        for name, folder in (("codev-init", "usr/sbin"), ("codev-agent", "usr/libexec/codev")):
-            shutil.copy(GUEST / name, self.root / folder / name)
+        (self.root / INIT_FAIL_STAGE[1:]).parent.mkdir()
+        for name, path in (("codev-init", INIT), ("codev-init-fail-stage", INIT_FAIL_STAGE),
+                           ("codev-agent", "/usr/libexec/codev/codev-agent")):
+            shutil.copy(GUEST / name, self.root / path[1:])
         self.furnish()
         self.windows, self.vm = Holder("-n"), Holder("-n")
         self.sandboxes = []
@@ -327,7 +331,7 @@ class Rig:
         for pid in procfs.processes():
             with contextlib.suppress(OSError):
                 if os.readlink(f"/proc/{pid}/ns/pid") == own and \
-                        procfs.read(pid, "cmdline") == INIT.encode() + b"\0--wsl\0":
+                        procfs.read(pid, "cmdline") in INIT_COMMANDS:
                     found.append(pid)
         return found
 

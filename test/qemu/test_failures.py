@@ -11,7 +11,8 @@ import tempfile
 
 import pytest
 
-from machine_harness import ARCH, CANNOT_START, Gateway, Sandbox, run, wait_for
+import sanitizer_harness
+from machine_harness import ARCH, CANNOT_START, GUEST, Gateway, Sandbox, run, wait_for
 
 POWER_DOWN = "reboot: Power down"
 
@@ -21,6 +22,11 @@ def with_config(folder, config):
     path = pathlib.Path(folder) / "config.json"
     path.write_text(config if isinstance(config, str) else json.dumps(config))
     return ["--config", path]
+
+
+def failing(stage):
+    """Options for a guest whose start fails in this stage (test/harness/init_fail_stage.c)."""
+    return ["--image", sanitizer_harness.fail_stage_image(GUEST), "--env", f"{sanitizer_harness.FAIL_STAGE}={stage}"]
 
 
 def failed(sandbox, stage):
@@ -62,14 +68,12 @@ def test_stages_are_those_of_the_design(stages):
     ]
 
 
-def test_every_stage_that_fails_powers_off(stages, tmp_path):
+def test_every_stage_that_fails_powers_off(stages):
     """With a gateway, mounts and a way in, so that there is something to undo in each."""
     with Gateway() as gateway:
         for stage in stages:
             options = [
-                *with_config(tmp_path, {"test": {
-                    "fail_stage": stage
-                }}), *gateway.options, "--server-port", 4000, "--memory", 256
+                *failing(stage), *gateway.options, "--server-port", 4000, "--memory", 256
             ]
             sandbox = run("echo ran", options)
             assert "on purpose" in failed_inside(sandbox, stage), stage
@@ -78,7 +82,7 @@ def test_every_stage_that_fails_powers_off(stages, tmp_path):
                                        )], "those before it were done, none after it"
 
 
-def test_machine_that_failed_ends_by_itself(tmp_path):
+def test_machine_that_failed_ends_by_itself():
     """QEMU's own exit status: 0 for a machine that switched itself off, something else for one that was killed."""
     with tempfile.TemporaryDirectory(prefix="codev-", dir="/tmp") as name:
         folder = pathlib.Path(name)
@@ -89,17 +93,13 @@ def test_machine_that_failed_ends_by_itself(tmp_path):
         real = shutil.which("qemu-system-" + ARCH)
         program.write_text(f"#!/bin/bash\n{real} \"$@\"\necho $? >{status}\n")
         program.chmod(0o755)
-        sandbox = run(
-            "true",
-            [*with_config(tmp_path, {"test": {
-                "fail_stage": "firewall"
-            }}), "--qemu", program])
+        sandbox = run("true", [*failing("firewall"), "--qemu", program])
         assert sandbox.status == CANNOT_START and status.read_text() == "0\n"
 
 
 MOUNT = {"type": "tmpfs", "source": "", "target": "/workspace/a"}
 
-# One of each kind; test/unit/test_boot_config*.c has them all.
+# One of each kind; test/unit/init/config/ has them all.
 BROKEN = {
     "an unknown key": ({
         "sever": {}

@@ -9,7 +9,7 @@ import pytest
 
 import sanitizer_harness
 from control_harness import CREDIT, PIECE, Guest, config
-from machine_harness import wait_for
+from machine_harness import GUEST, wait_for
 
 STAGES = [
     "base", "config", "clock", "hostname", "account", "mounts", "network", "firewall", "cgroups",
@@ -36,7 +36,9 @@ def test_stages_in_order_and_then_ready():
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_failure_in_each_stage_is_an_orderly_end(stage):
-    with Guest(config("true", test={"fail_stage": stage})) as guest:
+    image = sanitizer_harness.fail_stage_image(GUEST)
+    asked = config("true", env={sanitizer_harness.FAIL_STAGE: stage})
+    with Guest(asked, image=image) as guest:
         failed = guest.run()
         assert (failed["event"], failed["stage"]) == ("failed", stage)
         assert guest.named("ready") == []

@@ -13,13 +13,13 @@ import shutil
 import socket
 import struct
 import subprocess
-import tarfile
 import termios
 import time
 
 import pytest
 
 from test_breakout import GROUPS, make_trap, rows
+import variant_image
 from machine_harness import GUEST, PATIENCE, SANDBOX, TOP, Gateway, Sandbox, SpiedBroker, run, wait_for
 from wsl_rig_harness import (IMAGE_TAR, OWN, PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in,
                              no_name_is_found, none_escapes, outsider_has_its_network,
@@ -472,23 +472,10 @@ def test_the_gateway_changes(place):
 
 # --- 7: the inside agent's descriptors ------------------------------------------------------------
 
-def image_with_agent(folder, agent):
-    """The image with another program in the place of the agent."""
-    path = folder / "reconnect.tar"
-    with tarfile.open(IMAGE_TAR) as source, tarfile.open(path, "w",
-                                                         format=tarfile.USTAR_FORMAT) as target:
-        for member in source.getmembers():
-            if member.name.endswith("/codev-agent"):
-                member.size = agent.stat().st_size
-                with agent.open("rb") as file:
-                    target.addfile(member, file)
-            else:
-                target.addfile(member, source.extractfile(member) if member.isfile() else None)
-    return path
-
-
 def test_no_descriptor_of_the_inside_agent_leads_out(place):
-    image = image_with_agent(place.rig.base, GUEST / "codev-agent-reconnect")
+    image = place.rig.base / "reconnect.tar"
+    variant_image.write_tar(IMAGE_TAR, image,
+                            {"usr/libexec/codev/codev-agent": GUEST / "codev-agent-reconnect"})
     with start(place, "reconnect", 4100, place.gateways[0], "--image", image, "--wsl-distribution",
                "reconnect") as sandbox:
         sandbox.started()

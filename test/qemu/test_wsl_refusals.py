@@ -6,8 +6,12 @@ import secrets
 
 import pytest
 
+import sanitizer_harness
 from machine_harness import CANNOT_START, GUEST, TOP
 from wsl_rig_harness import IMAGE_TAR, Listener, Rig, WslSandbox, look_in, none_escapes, rig_client
+
+
+FAIL_STAGE_INIT = "/fail-stage/codev-init"  # test/harness/init_fail_stage.c
 
 
 @pytest.fixture(scope="module")
@@ -15,17 +19,15 @@ def rig():
     with Rig(modules="") as machine:
         rig_client.import_distribution(machine.folder, "codev", IMAGE_TAR)
         machine.install_outsider()
-        status, text = machine.wsl("codev",
-                                   "root",
-                                   "sh",
-                                   "-c",
-                                   "cat >/probe && chmod 755 /probe",
-                                   data=(GUEST / "probe").read_bytes())
-        assert status == 0, text
+        for name, path in (("probe", "/probe"), ("codev-init-fail-stage", FAIL_STAGE_INIT)):
+            script = f"mkdir -p $(dirname {path}) && cat >{path} && chmod 755 {path}"
+            status, text = machine.wsl("codev", "root", "sh", "-c", script,
+                                       data=(GUEST / name).read_bytes())
+            assert status == 0, text
         yield machine
 
 
-def configuration(**more):
+def configuration(env=None, **more):
     value = {
         "protocol": 1,
         "id": secrets.token_hex(4),
@@ -34,19 +36,20 @@ def configuration(**more):
         "server": {
             "argv": ["sh", "-c", "echo it ran; sleep 100"],
             "stdio": "log",
-            "cwd": "/home/codev"
+            "cwd": "/home/codev",
+            "env": env or {}
         },
         **more
     }
     return json.dumps(value).encode() + b"\n"
 
 
-def start(rig, *before, user="root", **more):
+def start(rig, *before, user="root", program="/usr/sbin/codev-init", **more):
     """codev-init --wsl as the app would start it: (exit status, events)."""
     status, text = rig.wsl("codev",
                            user,
                            *before,
-                           "/usr/sbin/codev-init",
+                           program,
                            "--wsl",
                            data=configuration(**more))
     return status, [json.loads(line) for line in text.splitlines() if line.startswith("{")], text
@@ -128,8 +131,8 @@ def test_a_fault_in_the_batch(rig, fault, words):
 def test_every_stage_that_fails_ends_it(rig, stage):
     """But for the two that are over before the configuration that asks for it is there."""
     load(rig, "nf_tables")
-    assert assert_refused(rig, start(rig, test={"fail_stage": stage}),
-                          "on purpose")["stage"] == stage
+    result = start(rig, program=FAIL_STAGE_INIT, env={sanitizer_harness.FAIL_STAGE: stage})
+    assert assert_refused(rig, result, "on purpose")["stage"] == stage
 
 
 def test_without_reject_ct_and_socket_it_is_confined(rig):

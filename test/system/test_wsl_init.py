@@ -136,7 +136,8 @@ def test_a_way_in_that_is_taken_fails_the_start(rig):
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_failure_in_each_stage_ends_in_order(rig, stage):
-    sandbox = rig.start(rig.config(test={"fail_stage": stage}))
+    asked = rig.config(server={"env": {"CODEV_TEST_FAIL_STAGE": stage}})
+    sandbox = rig.start(asked, program=wsl_namespaces.INIT_FAIL_STAGE)
     last, status = sandbox.end()
     assert (last["event"], last["stage"], status) == ("failed", stage, 1)
 

@@ -1,8 +1,7 @@
 /* The boot configuration that this sandbox's init gets (design, section 3), and --config.
  *
  * --config FILE is a JSON object that is merged into ours member by member (json_merge.h): server.env,
- * auto_accept, limits, user_namespaces, and for tests {"test":{"fail_stage":"mounts"}}. What it says is
- * validated where it counts, by init. */
+ * auto_accept, limits, user_namespaces. init validates the result. */
 #ifndef QEMU_HARNESS_LAUNCHER_GUEST_BOOT_CONFIG_H
 #define QEMU_HARNESS_LAUNCHER_GUEST_BOOT_CONFIG_H
 
