@@ -38,7 +38,6 @@ BROKER_SRCS += \
 	host-broker/base/buffer.c \
 	host-broker/confine/confine_linux.c \
 	host-broker/serve/connection.c \
-	host-broker/serve/connection_io.c \
 	host-broker/keys/credential.c \
 	host-broker/keys/curl_memory_linux.c \
 	host-broker/serve/engine.c \

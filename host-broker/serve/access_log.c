@@ -1,4 +1,4 @@
-/* The broker's log and its events: see access_log.h. */
+/* Builds the lines of the log and of events, and rotates the log. */
 #include "host-broker/serve/access_log.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 #include "common/os/cleanup.h"
 #include "host-broker/base/event_loop.h"
 
-#define RETRY_AFTER (200 * MILLISECONDS) /* a full pipe is tried again */
+#define RETRY_AFTER (200 * MILLISECONDS) /* for a full pipe */
 
 const char *const request_end_names[REQUEST_END_COUNT] = {
     [REQUEST_COMPLETE] = "complete",
@@ -45,21 +45,21 @@ static int open_file(struct access_log *log, bool *is_file, struct failure *why)
 
 int access_log_open(struct access_log *log, const char *path, struct failure *why)
 {
-    log->to_events = path != NULL && strcmp(path, "-") == 0;
+    log->to_events = path && strcmp(path, "-") == 0;
     log->path = log->to_events ? NULL : path;
     line_sink_init(&log->events, STDOUT_FILENO);
     line_sink_init(&log->lines, log->to_events ? STDOUT_FILENO : STDERR_FILENO);
-    return log->path == NULL ? 0 : access_log_reopen(log, why);
+    return log->path ? access_log_reopen(log, why) : 0;
 }
 
 int access_log_reopen(struct access_log *log, struct failure *why)
 {
-    if (log->path == NULL)
+    if (!log->path)
         return 0;
     bool is_file = false;
     int fd = open_file(log, &is_file, why);
     if (fd < 0)
-        return fd; /* the old file, if any, goes on */
+        return fd; /* an open file stays in use */
     if (log->lines.fd > STDERR_FILENO)
         close(log->lines.fd);
     log->lines.fd = fd;
@@ -72,12 +72,12 @@ static void rotate(struct access_log *log)
     char older[4096];
     int length = snprintf(older, sizeof(older), "%s.1", log->path);
     if (length < 0 || (size_t)length >= sizeof(older) || rename(log->path, older) < 0)
-        log->file_size = 0; /* cannot be moved: go on with it, try again after as much */
+        log->file_size = 0; /* stays in use; the next try comes after as many bytes */
     else
         (void)access_log_reopen(log, NULL);
 }
 
-/* Date and clock are put together once a second, the milliseconds for each line. */
+/* Date and time are formatted once a second, the milliseconds for each line. */
 static void write_time(struct access_log *log, struct json_writer *writer)
 {
     struct timespec now;
@@ -138,11 +138,11 @@ static void write_request(struct access_log *log, const struct log_record *recor
     json_write_ms(&writer, now - record->started);
     if (record->proxy[0] != '\0')
         json_member_string(&writer, "proxy", record->proxy);
-    if (record->rewrite != NULL) {
+    if (record->rewrite) {
         json_member_string(&writer, "rewrite", record->rewrite);
         json_member_int(&writer, "links", (int64_t)record->links);
     }
-    if (record->error != NULL)
+    if (record->error)
         json_member_string(&writer, "error", record->error);
     json_member_string(&writer, "end", request_end_names[record->end]);
     end_line(request_sink(log), &writer);
@@ -196,7 +196,7 @@ void access_log_event(struct access_log *log, const char *event, const char *key
     end_line(&log->events, &writer);
 }
 
-/* Says how many lines were lost, once they can be said. */
+/* Reports the number of lost lines as soon as there is room. */
 static void report_dropped(struct line_sink *sink)
 {
     char line[128];
@@ -215,7 +215,7 @@ int64_t access_log_flush(struct access_log *log, int64_t now)
     report_dropped(&log->lines);
     (void)line_sink_flush(&log->events);
     log->file_size += line_sink_flush(&log->lines);
-    if (log->path != NULL && log->file_size >= ACCESS_LOG_FILE_MAX)
+    if (log->path && log->file_size >= ACCESS_LOG_FILE_MAX)
         rotate(log);
     bool waiting = !line_sink_is_empty(&log->events) || !line_sink_is_empty(&log->lines);
     if (waiting)
@@ -226,6 +226,6 @@ int64_t access_log_flush(struct access_log *log, int64_t now)
 void access_log_close(struct access_log *log)
 {
     (void)access_log_flush(log, log->second * SECONDS + SECONDS);
-    if (log->path != NULL && log->lines.fd > STDERR_FILENO)
+    if (log->path && log->lines.fd > STDERR_FILENO)
         fd_close(&log->lines.fd);
 }

@@ -1,11 +1,11 @@
-/* One JSON object per request, and what an app wants to know of the broker as events.
+/* The log of requests, one JSON object each, and events for the app.
  *
- * Requests go to --log FILE (rotated: FILE and FILE.1, 16 MiB each), to standard error without --log,
- * or with `--log -` to standard output as {"event":"request",...}. Events go to standard output behind
- * `ready`. Nothing written here holds a token, a query or a header's value.
+ * Requests go to --log FILE (rotated: FILE and FILE.1, 16 MiB each), without --log to standard
+ * error, and with `--log -` to standard output as {"event":"request",...}. Events go to standard
+ * output after `ready`. No line holds a token, a query or the value of a header field.
  *
- * What the broker itself refuses is logged up to 100 times a second and counted beyond, so that a guest
- * cannot fill a disk or drown the lines that matter.
+ * Up to 100 requests a second that the broker itself refuses are logged, further ones are counted,
+ * so that a guest can neither fill the disk nor hide other lines among many.
  */
 #ifndef HOST_BROKER_SERVE_ACCESS_LOG_H
 #define HOST_BROKER_SERVE_ACCESS_LOG_H
@@ -36,19 +36,17 @@ enum request_end {
 extern const char *const request_end_names[REQUEST_END_COUNT];
 
 struct log_record {
-    bool active;                            /* a request to be logged when it ends */
+    bool active;                            /* there is a request, which is logged when it ends */
     int64_t started;                        /* monotonic nanoseconds */
     char name[ACCESS_LOG_NAME_MAX + 1];     /* route, "" for none */
     char method[ACCESS_LOG_METHOD_MAX + 1]; /* "" when it could not be read */
     char path[ACCESS_LOG_PATH_MAX + 1];     /* without query */
     int status;                             /* 0: none was sent */
     uint64_t bytes_in, bytes_out;           /* content from and to the client */
-    char proxy
-        [PROXY_LABEL_MAX]; /* "" when no upstream was asked; direct, pac-unavailable, a proxy */
-    const char
-        *rewrite; /* format whose links were rewritten, "encoded" when they could not be, or NULL */
-    uint64_t links;    /* so many */
-    const char *error; /* type of the broker's own answer, or NULL */
+    char proxy[PROXY_LABEL_MAX]; /* direct, pac-unavailable, HOST:PORT; "": no upstream was asked */
+    const char *rewrite; /* format of a rewritten document, "encoded" if it could not be, or NULL */
+    uint64_t links;      /* rewritten */
+    const char *error;   /* type of the broker's own answer, or NULL */
     enum request_end end;
 };
 
@@ -64,15 +62,15 @@ struct access_log {
     time_t clock; /* the second that clock_text holds */
     char clock_text[32];
     size_t clock_length; /* 0: none yet */
-    int64_t second;      /* in which refusals are counted */
-    unsigned refusals;   /* logged in this second */
-    uint64_t suppressed; /* not logged in this second */
+    int64_t second;      /* of which `refusals` and `suppressed` are counts */
+    unsigned refusals;   /* logged */
+    uint64_t suppressed; /* not logged */
 };
 
-/* `path` as --log has it. 0 or a negative errno with a reason. */
+/* `path` is the value of --log, or NULL. 0 or a negative errno with a reason. */
 int access_log_open(struct access_log *log, const char *path, struct failure *why);
 
-/* SIGHUP: the file may have been moved away. */
+/* SIGHUP: the file may have been renamed. */
 int access_log_reopen(struct access_log *log, struct failure *why);
 
 /* Writes the record if it is active, and makes it inactive. */
@@ -82,8 +80,8 @@ void access_log_request(struct access_log *log, struct log_record *record, int64
 void access_log_event(struct access_log *log, const char *event, const char *key,
                       const char *value);
 
-/* Once per wake-up: writes what is buffered, reports what was counted. Returns when to come back, or
- * NEVER. */
+/* Called once per wake-up: writes buffered lines and reports counts. Returns when to call it again,
+ * or NEVER. */
 int64_t access_log_flush(struct access_log *log, int64_t now);
 
 void access_log_close(struct access_log *log);

@@ -1,4 +1,4 @@
-/* What the whole broker knows: its login, and whom to tell of what. */
+/* The login as last reported, and warnings. */
 #include "host-broker/serve/broker.h"
 
 #include <stdarg.h>

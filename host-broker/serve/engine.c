@@ -1,4 +1,4 @@
-/* The loop: see engine.h and broker.h. */
+/* The main loop: accepting, events, deadlines, signals. */
 #include "host-broker/serve/engine.h"
 
 #include <errno.h>
@@ -8,14 +8,21 @@
 
 #include "common/wire/preface.h"
 #include "host-broker/base/process.h"
-#include "host-broker/serve/connection.h"
-#include "host-broker/serve/exchange.h"
+#include "host-broker/serve/connection_internal.h"
+#include "host-broker/serve/exchange_internal.h"
+
+#define UNAUTHENTICATED_MAX 64 /* connections without the token; more evict the oldest */
+/* A younger connection is not evicted, because an emulated guest is slow: the next one waits. */
+#define UNAUTHENTICATED_GRACE (3 * SECONDS)
+#define ACCEPT_PER_WAKE_UP 64
+#define ACCEPT_PAUSE (200 * MILLISECONDS) /* when descriptors have run out */
+#define DRAIN_TIMEOUT (10 * SECONDS)      /* after SIGTERM */
 
 static int open_connections(struct broker *broker, struct failure *why)
 {
     unsigned count = broker->options.max_connections;
     broker->connections = calloc(count, sizeof(*broker->connections));
-    if (broker->connections == NULL)
+    if (!broker->connections)
         return failure_set(why, ENOMEM, "reserve %u connections", count);
     for (unsigned i = count; i-- > 0;) {
         broker->connections[i].next = broker->unused_connections;
@@ -55,8 +62,8 @@ int engine_open(struct broker *broker, struct failure *why)
     return result;
 }
 
-/* More connections than --max-connections: an answer without having heard the question; over TCP none,
- * since it would be in the clear. */
+/* Beyond --max-connections: answers without reading the request; over TCP it only closes, because
+ * the answer would not be encrypted. */
 static void refuse_connection(int fd, enum endpoint_kind kind)
 {
     if (kind == ENDPOINT_TCP4 || kind == ENDPOINT_TCP6) {
@@ -72,37 +79,37 @@ static void refuse_connection(int fd, enum endpoint_kind kind)
     close(fd);
 }
 
-/* When this one without the token may be closed for the sake of another: at once when it was refused
- * already, else when it has had time to say its preface. A relay that opens two hundred connections at
- * once says its prefaces a moment later. */
-static int64_t may_go_at(const struct connection *connection)
+/* When an unauthenticated connection may be evicted: at once if it was refused already, otherwise
+ * after the grace time, since a relay that opens two hundred connections at once sends its prefaces
+ * a moment later. */
+static int64_t evictable_at(const struct connection *connection)
 {
     if (connection->state != CONNECTION_PREFACE)
         return 0;
-    return connection->deadline - PREFACE_TIMEOUT_MS * MILLISECONDS + STRANGER_GRACE;
+    return connection->deadline - PREFACE_TIMEOUT_MS * MILLISECONDS + UNAUTHENTICATED_GRACE;
 }
 
-/* Ends the connection that has owed its preface longest. The sandbox says it at once, so strangers who
- * say nothing make way for each other and never stand in its way. */
-static void make_way(struct broker *broker)
+/* Closes the oldest unauthenticated connection. The relay sends its preface at once, so connections
+ * that send none evict each other and never keep the relay out. */
+static void evict_unauthenticated(struct broker *broker)
 {
     struct connection *oldest = NULL;
     for (unsigned i = 0; i < broker->options.max_connections; i++) {
         struct connection *connection = &broker->connections[i];
         if (connection->authenticated || connection->state == CONNECTION_UNUSED ||
-            connection->marked) /* to be settled: what it has sent is not yet looked at */
+            connection->marked) /* to be settled: what it has sent was not read yet */
             continue;
-        if (oldest == NULL || may_go_at(connection) < may_go_at(oldest))
+        if (!oldest || evictable_at(connection) < evictable_at(oldest))
             oldest = connection;
     }
-    if (oldest == NULL)
+    if (!oldest)
         return;
-    broker->crowded_until = may_go_at(oldest);
+    broker->crowded_until = evictable_at(oldest);
     if (broker->crowded_until <= broker->loop.now)
         connection_close(oldest);
 }
 
-/* True while all places for strangers are taken by ones that have just come. */
+/* True while all places for unauthenticated connections are taken by young ones. */
 static bool is_crowded(const struct broker *broker)
 {
     return broker->unauthenticated >= UNAUTHENTICATED_MAX &&
@@ -113,19 +120,19 @@ static void accept_connections(struct broker *broker, struct listener *listener)
 {
     for (int i = 0; i < ACCEPT_PER_WAKE_UP; i++) {
         if (broker->unauthenticated >= UNAUTHENTICATED_MAX) {
-            make_way(broker); /* its place is free in the next wake-up */
+            evict_unauthenticated(broker); /* the place is free in the next wake-up */
             return;
         }
         int fd = listener_accept(listener);
         if (fd == -EPERM)
-            continue; /* not our peer */
+            continue; /* the peer was refused */
         if (fd < 0) {
             if (fd != -EAGAIN)
                 broker->accept_again = broker->loop.now + ACCEPT_PAUSE;
             return;
         }
         enum endpoint_kind kind = listener->endpoint.kind;
-        if (broker->unused_connections == NULL) {
+        if (!broker->unused_connections) {
             refuse_connection(fd, kind);
             continue;
         }
@@ -133,7 +140,7 @@ static void accept_connections(struct broker *broker, struct listener *listener)
     }
 }
 
-/* While descriptors have run out, or it is crowded, clients wait in the backlog. */
+/* Clients wait in the backlog while descriptors have run out, or no place is free. */
 static void arm_listeners(struct broker *broker)
 {
     if (broker->accept_again <= broker->loop.now)
@@ -152,7 +159,8 @@ static void arm_listeners(struct broker *broker)
     }
 }
 
-/* SIGTERM: no new connections; requests in progress have 10 s. A second one does not wait. */
+/* SIGTERM: accepts no connection, gives requests in progress 10 s. A second SIGTERM ends at
+ * once. */
 static void drain(struct broker *broker)
 {
     if (broker_is_draining(broker)) {
@@ -169,7 +177,7 @@ static void drain(struct broker *broker)
     }
 }
 
-/* SIGHUP. */
+/* SIGHUP: opens the log again, reads the token and the certificates again, forgets proxies. */
 static void reload(struct broker *broker)
 {
     struct failure warning, why;
@@ -231,7 +239,7 @@ static void finish_exchanges(struct broker *broker)
     CURL *easy;
     for (unsigned i = 0; i < ROUTE_KIND_COUNT; i++) {
         upstream_pool_tick(&broker->pools[i]);
-        while ((easy = upstream_pool_finished(&broker->pools[i], &result)) != NULL)
+        while ((easy = upstream_pool_finished(&broker->pools[i], &result)))
             exchange_finished(easy, result);
     }
 }
@@ -255,14 +263,14 @@ static void expire_connections(struct broker *broker)
 
 static void settle_marked(struct broker *broker)
 {
-    while (broker->marked != NULL) {
+    while (broker->marked) {
         struct connection *connection = broker->marked;
         broker->marked = connection->next;
         connection_settle(connection);
     }
 }
 
-/* Requests that settling has begun are sent at once, rather than in a wake-up of their own. */
+/* Sends the requests that settling has begun, which saves a wake-up. */
 static void start_exchanges(struct broker *broker)
 {
     bool due = false;

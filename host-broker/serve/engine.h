@@ -1,14 +1,15 @@
-/* The broker's loop: waits, has what is ready handled, settles what was marked. */
+/* The broker's main loop: waits, handles events, settles marked connections. */
 #ifndef HOST_BROKER_SERVE_ENGINE_H
 #define HOST_BROKER_SERVE_ENGINE_H
 
 #include "common/os/failure.h"
 #include "host-broker/serve/broker.h"
 
-/* Tables, buffers, libcurl, signals. 0 or a negative errno. Before it nothing is watched. */
+/* Makes the event loop, the tables and the buffers, and starts to watch. 0 or a negative errno with
+ * a reason. */
 int engine_open(struct broker *broker, struct failure *why);
 
-/* Serves until SIGTERM has drained or standard input ends. */
+/* Serves until standard input ends, or SIGTERM was received and requests in progress have ended. */
 void engine_run(struct broker *broker);
 
 void engine_close(struct broker *broker);

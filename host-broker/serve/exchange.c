@@ -1,5 +1,6 @@
-/* Begin, pauses and end of an exchange: see exchange.h. */
-#include "host-broker/serve/exchange.h"
+/* Begin, pauses and end of an exchange, and the table of exchanges. */
+#include "host-broker/serve/exchange_internal.h"
+#include "host-broker/serve/exchange_state_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,12 +13,12 @@
 #include "common/os/secret.h"
 #include "host-broker/http/chunk_encoder.h"
 
-/* Parsed once: libcurl would parse the URL with every request, and put it together again. */
+/* Parsed once: libcurl would parse and rebuild the URL for every request. */
 static CURLU *parse_origin(const struct upstream_url *url)
 {
     char text[UPSTREAM_ORIGIN_MAX];
     CURLU *origin = curl_url();
-    if (origin != NULL && upstream_url_origin(url, text, sizeof(text)) > 0 &&
+    if (origin && upstream_url_origin(url, text, sizeof(text)) > 0 &&
         curl_url_set(origin, CURLUPART_URL, text, 0) == CURLUE_OK)
         return origin;
     curl_url_cleanup(origin);
@@ -28,12 +29,12 @@ static int open_origins(struct broker *broker, struct failure *why)
 {
     size_t count = broker->rules.count + 1;
     broker->origins = calloc(count, sizeof(CURLU *));
-    if (broker->origins == NULL)
+    if (!broker->origins)
         return failure_set(why, ENOMEM, "reserve %zu upstreams", count);
     for (size_t i = 0; i < count; i++) {
         broker->origins[i] =
             parse_origin(i == 0 ? &broker->options.gateway : &broker->rules.rules[i - 1].url);
-        if (broker->origins[i] == NULL)
+        if (!broker->origins[i])
             return failure_set(why, EINVAL, "tell libcurl the URL of upstream %zu", i);
     }
     return 0;
@@ -46,16 +47,17 @@ int exchange_open_table(struct broker *broker, struct failure *why)
         return result;
     unsigned count = broker->options.max_requests;
     broker->exchanges = calloc(count, sizeof(*broker->exchanges));
-    if (broker->exchanges == NULL)
+    if (!broker->exchanges)
         return failure_set(why, ENOMEM, "reserve %u exchanges", count);
     struct rewriter *rewriters = calloc(count, sizeof(*rewriters));
-    if (rewriters == NULL)
+    if (!rewriters)
         return failure_set(why, ENOMEM, "reserve %u exchanges", count);
     for (unsigned i = count; i-- > 0;) {
         struct exchange *exchange = &broker->exchanges[i];
+        exchange->broker = broker;
         exchange->rewriter = &rewriters[i];
         exchange->easy = curl_easy_init();
-        if (exchange->easy == NULL)
+        if (!exchange->easy)
             return failure_set(why, ENOMEM, "reserve %u exchanges", count);
         exchange->next = broker->unused_exchanges;
         broker->unused_exchanges = exchange;
@@ -74,26 +76,23 @@ void exchange_close_table(struct broker *broker)
     free(broker->exchanges);
 }
 
+/* Returns the place to the table. What lies before `client` stays; `way` is cleared as far as it
+ * was used because it may hold passwords. */
 static void release(struct exchange *exchange)
 {
-    struct broker *broker = exchange->connection->broker;
-    exchange->connection->exchange = NULL;
+    struct broker *broker = exchange->broker;
+    struct proxy_list *ways = &exchange->way.list;
+    const size_t first = offsetof(struct exchange, client), last = offsetof(struct exchange, way);
     exchange_drop_request(exchange);
     buffer_give_back(&exchange->lines, &broker->buffers);
-    CURL *easy = exchange->easy;
-    struct rewriter *rewriter = exchange->rewriter;
-    struct proxy_list *ways = &exchange->way.list;
-    secret_wipe(ways->proxies,
-                ways->count * sizeof(ways->proxies[0])); /* they may hold passwords */
+    secret_wipe(ways->proxies, ways->count * sizeof(ways->proxies[0]));
     ways->count = 0;
-    memset(exchange, 0, offsetof(struct exchange, way));
-    exchange->easy = easy;
-    exchange->rewriter = rewriter;
+    memset((char *)exchange + first, 0, last - first);
     exchange->next = broker->unused_exchanges;
     broker->unused_exchanges = exchange;
 }
 
-static int refuse_start(struct refusal *refusal, int result, const struct route *route)
+static struct exchange *refuse_start(struct refusal *refusal, int result, const struct route *route)
 {
     *refusal = (struct refusal){.error = BROKER_ERROR_INTERNAL, .rule = route->name};
     if (result == -EBUSY)
@@ -104,19 +103,18 @@ static int refuse_start(struct refusal *refusal, int result, const struct route 
         refusal->error = BROKER_ERROR_BAD_REQUEST;
         refusal->message = "a HEAD request with a body";
     }
-    return result;
+    return NULL;
 }
 
-int exchange_start(struct connection *connection, const struct route *route,
-                   const struct request_head *head, struct refusal *refusal)
+struct exchange *exchange_start(struct broker *broker, struct exchange_client *client,
+                                const struct route *route, const struct request_head *head,
+                                struct refusal *refusal)
 {
-    struct broker *broker = connection->broker;
     struct exchange *exchange = broker->unused_exchanges;
-    if (exchange == NULL)
+    if (!exchange)
         return refuse_start(refusal, -EBUSY, route);
     broker->unused_exchanges = exchange->next;
-    connection->exchange = exchange;
-    exchange->connection = connection;
+    exchange->client = client;
     exchange->pool = &broker->pools[route->kind];
     exchange->kind = route->kind;
     exchange->origin = route->url;
@@ -129,13 +127,12 @@ int exchange_start(struct connection *connection, const struct route *route,
         release(exchange);
         return refuse_start(refusal, result, route);
     }
-    result = exchange_begin(exchange, refusal);
-    if (result < 0) {
+    if (exchange_begin(exchange, refusal) < 0) {
         release(exchange);
-        return result;
+        return NULL;
     }
-    connection->record.end = REQUEST_CANCELLED; /* until it has an end of its own */
-    return 0;
+    client->record.end = REQUEST_CANCELLED; /* until another end is known */
+    return exchange;
 }
 
 bool exchange_body_is_done(const struct exchange *exchange)
@@ -159,7 +156,7 @@ static bool is_tls(CURLcode result)
     }
 }
 
-/* Before an https proxy has let us through, TLS is with it. */
+/* Until an https proxy has opened the tunnel, TLS is spoken with the proxy. */
 static bool is_proxys_tls(const struct exchange *exchange, long connect_status)
 {
     return exchange->way.list.proxies[exchange->way_index].kind == PROXY_HTTPS &&
@@ -181,7 +178,8 @@ static bool has_connected(const struct exchange *exchange)
     return time > 0;
 }
 
-/* libcurl's results in the table's terms. What is not here is a connection that broke. */
+/* Maps a result of libcurl to a row of the table of errors. Unlisted codes mean that the upstream's
+ * connection failed. */
 static enum broker_error error_of(const struct exchange *exchange, CURLcode result)
 {
     long connect_status = 0;
@@ -210,7 +208,8 @@ static enum broker_error error_of(const struct exchange *exchange, CURLcode resu
     }
 }
 
-/* With libcurl's own words behind the table's: the port, the certificate's fault. */
+/* Appends libcurl's message to that of the table: it names the port, or what is wrong with the
+ * certificate. */
 static void explain(struct refusal *refusal, const struct exchange *exchange, CURLcode result)
 {
     refusal->error = error_of(exchange, result);
@@ -224,7 +223,8 @@ static void explain(struct refusal *refusal, const struct exchange *exchange, CU
     refusal->message = refusal->text;
 }
 
-/* The broker's answer for what a callback found. EXCHANGE_STALE and _PART: only if asking anew could not be. */
+/* The broker's answer to each fault. EXCHANGE_STALE and EXCHANGE_PART reach the client only when
+ * the upstream could not be asked again. */
 static const struct {
     enum broker_error error;
     const char *message;
@@ -256,40 +256,40 @@ static void explain_end(struct refusal *refusal, const struct exchange *exchange
         refusal->message = body_fault_reasons[exchange->body.fault];
 }
 
-/* The answer is whole: ends it the way its head promised. */
+/* The content is whole: ends the answer as its head announced. */
 static void complete(struct exchange *exchange)
 {
-    struct connection *connection = exchange->connection;
-    bool next = !exchange->closes && exchange_body_is_done(exchange);
+    struct exchange_client *client = exchange->client;
+    const struct exchange_outcome outcome = {
+        .end = EXCHANGE_ANSWERED,
+        .keep_alive = !exchange->closes && exchange_body_is_done(exchange),
+    };
     if (exchange->rewriting)
         exchange_rewrite_finish(exchange);
     if (exchange->framing == RESPONSE_CHUNKED) {
-        buffer_take(&connection->out, &connection->broker->buffers);
-        buffer_append(&connection->out, CHUNK_LAST, sizeof(CHUNK_LAST) - 1);
+        buffer_take(&client->out, &exchange->broker->buffers);
+        buffer_append(&client->out, CHUNK_LAST, sizeof(CHUNK_LAST) - 1);
     }
-    connection->record.end = REQUEST_COMPLETE;
+    client->record.end = REQUEST_COMPLETE;
     release(exchange);
-    connection_finish(connection, next ? AFTER_NEXT_REQUEST : AFTER_LINGER);
+    client->sink->end(client, &outcome);
 }
 
-/* No answer, or part of one. */
 void exchange_fail(struct exchange *exchange, const struct refusal *refusal)
 {
-    struct connection *connection = exchange->connection;
-    bool began = exchange->phase == EXCHANGE_IN_BODY;
-    bool next = exchange->keep_alive && exchange_body_is_done(exchange);
-    connection->record.end =
+    struct exchange_client *client = exchange->client;
+    const struct exchange_outcome outcome = {
+        .end = exchange->phase == EXCHANGE_IN_BODY ? EXCHANGE_BROKEN_OFF : EXCHANGE_REFUSED,
+        .keep_alive = exchange->keep_alive && exchange_body_is_done(exchange),
+        .refusal = refusal,
+    };
+    client->record.end =
         exchange->fault == EXCHANGE_BAD_BODY ? REQUEST_REFUSED : REQUEST_UPSTREAM_ERROR;
     release(exchange);
-    if (!began) {
-        connection_refuse(connection, refusal, next);
-        return;
-    }
-    connection->record.error = broker_error_kinds[refusal->error].type;
-    connection_finish(connection, AFTER_BREAK);
+    client->sink->end(client, &outcome);
 }
 
-/* Nothing was sent on the connection that proved dead: asks on a new one. */
+/* The kept connection proved closed before anything was sent on it: asks on a new one. */
 static bool ask_again(struct exchange *exchange)
 {
     exchange->fault = EXCHANGE_SOUND;
@@ -301,7 +301,7 @@ static bool ask_again(struct exchange *exchange)
     return false;
 }
 
-/* The transfer has ended with `result`; its handle has left libcurl's pool. */
+/* The transfer has ended with `result`; its handle is no longer in libcurl's pool. */
 static void end(struct exchange *exchange, CURLcode result)
 {
     if (exchange->fault == EXCHANGE_STALE && ask_again(exchange))
@@ -324,17 +324,17 @@ static void end(struct exchange *exchange, CURLcode result)
 
 bool exchange_resume(struct exchange *exchange)
 {
-    bool upload = exchange->upload_paused && buffer_length(&exchange->connection->in) > 0;
+    bool upload = exchange->upload_paused && buffer_length(&exchange->client->in) > 0;
     bool download = exchange->download_paused && exchange_has_room(exchange);
     if (!upload && !download)
         return false;
-    /* before the call: it may call back, and be paused anew */
+    /* set before the call, which may run a callback that pauses again */
     exchange->upload_paused = exchange->upload_paused && !upload;
     exchange->download_paused = exchange->download_paused && !download;
     int pause = (exchange->upload_paused ? CURLPAUSE_SEND : 0) |
                 (exchange->download_paused ? CURLPAUSE_RECV : 0);
     CURLcode code = curl_easy_pause(exchange->easy, pause);
-    if (code != CURLE_OK && !exchange->connection->peer_left) {
+    if (code != CURLE_OK && !exchange->client->left) {
         curl_multi_remove_handle(exchange->pool->multi, exchange->easy);
         end(exchange, code);
     }
@@ -345,10 +345,10 @@ void exchange_finished(CURL *easy, CURLcode result)
 {
     struct exchange *exchange = NULL;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&exchange);
-    struct connection *connection = exchange->connection;
-    if (connection->peer_left) {
+    struct exchange_client *client = exchange->client;
+    if (client->left) {
         release(exchange);
-        connection_close(connection);
+        client->sink->end(client, &(struct exchange_outcome){.end = EXCHANGE_ABANDONED});
         return;
     }
     end(exchange, result);

@@ -1,23 +1,25 @@
-/* Which way an exchange takes: see exchange.h and proxy_table.h.
+/* The way of an exchange to its upstream: direct or through a proxy (proxy_table.h).
  *
- * The ways are tried in order, each for a connection only: the next one follows when a proxy (or, where
- * the list says direct, the upstream) could not be reached or did not speak its protocol. A proxy that
- * answers has decided, whatever it says: its refusal is the client's answer. There is never a way that the
- * list does not name.
+ * The ways of the list are tried in order. The next one follows only when no connection could be
+ * made: the proxy (or, for a direct way, the upstream) could not be reached or did not speak its
+ * protocol. Once a proxy has answered, its answer is final: a refusal is passed on to the client.
+ * No way outside the list is ever tried.
  *
- * Credentials: user and password of a proxy's URL go to that proxy, by the strongest of Digest, NTLM and
- * Basic that it offers, then by Negotiate if it offers nothing else; without a password a proxy that the
- * user configured may get Negotiate. One that a script chose gets Negotiate if --proxy-auth-host names it,
- * else nothing.
+ * Credentials: user and password of a proxy's URL are sent to that proxy by the strongest of
+ * Digest, NTLM and Basic that it offers, or by Negotiate if it offers nothing else. Without a
+ * password, a proxy that the user configured may get Negotiate. A proxy that a script chose gets
+ * Negotiate only if --proxy-auth-host names it.
  */
-#include "host-broker/serve/exchange.h"
+#include "host-broker/serve/exchange_internal.h"
+#include "host-broker/serve/exchange_state_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#define CONNECT_TIMEOUT_BEFORE_NEXT_MS 4000L /* where another way follows */
+#define CONNECT_TIMEOUT_MS 10000L            /* name, connection and TLS together */
+#define CONNECT_TIMEOUT_BEFORE_NEXT_MS 4000L /* if another way follows */
 
 static const struct proxy *present(const struct exchange *exchange)
 {
@@ -26,7 +28,7 @@ static const struct proxy *present(const struct exchange *exchange)
 
 static bool may_negotiate(const struct exchange *exchange, const struct proxy *proxy)
 {
-    const struct proxy_options *options = &exchange->connection->broker->options.proxy;
+    const struct proxy_options *options = &exchange->broker->options.proxy;
     if (!exchange->way.by_script)
         return true;
     for (size_t i = 0; i < options->auth_host_count; i++)
@@ -35,15 +37,16 @@ static bool may_negotiate(const struct exchange *exchange, const struct proxy *p
     return false;
 }
 
-/* libcurl waits for the proxy's 407 when it may choose among several, and speaks at once when there is
- * one. A body that the proxy reads itself (http to the upstream) cannot be sent twice: then Basic. */
+/* With several methods libcurl waits for the proxy's 407 and then repeats the request; with one it
+ * sends the credentials at once. A request that the proxy reads itself and that cannot be sent
+ * twice gets Basic. */
 static long choose_authentication(const struct exchange *exchange, const struct proxy *proxy)
 {
     if (proxy->user[0] != '\0' && exchange->forwarded && exchange->once)
         return CURLAUTH_BASIC;
     if (proxy->user[0] != '\0' && !exchange->negotiates)
         return CURLAUTH_BASIC | CURLAUTH_DIGEST | CURLAUTH_NTLM;
-    /* Bearer is nothing that libcurl does with proxies: it makes two to choose from */
+    /* libcurl has no Bearer for proxies: it only makes the methods two, so that libcurl waits */
     return may_negotiate(exchange, proxy) ? (long)(CURLAUTH_NEGOTIATE | CURLAUTH_BEARER)
                                           : (long)CURLAUTH_NONE;
 }
@@ -52,7 +55,7 @@ static void set_authentication(struct exchange *exchange, const struct proxy *pr
 {
     CURL *easy = exchange->easy;
     bool negotiate = may_negotiate(exchange, proxy);
-    /* an empty user is how libcurl is told to use the system's ticket */
+    /* an empty user makes libcurl use the system's Kerberos ticket */
     const char *user = proxy->user[0] == '\0' && negotiate ? ":" : NULL;
     curl_easy_setopt(easy, CURLOPT_PROXYUSERPWD, user);
     curl_easy_setopt(easy, CURLOPT_PROXYAUTH, choose_authentication(exchange, proxy));
@@ -62,16 +65,16 @@ static void set_authentication(struct exchange *exchange, const struct proxy *pr
 
 static size_t upstream_of(const struct exchange *exchange)
 {
-    const struct rules *rules = &exchange->connection->broker->rules;
-    return exchange->rule == NULL ? 0 : (size_t)(exchange->rule - rules->rules) + 1;
+    const struct rules *rules = &exchange->broker->rules;
+    return exchange->rule ? (size_t)(exchange->rule - rules->rules) + 1 : 0;
 }
 
-/* What was checked is what is sent; of the URL libcurl then needs no more than where to connect to. A plain request that a
- * proxy forwards names the whole URL instead. */
+/* Sends exactly the target that was checked; libcurl takes only the address from the URL. A plain
+ * request that a proxy forwards has the whole URL as its target. */
 static void set_target(struct exchange *exchange)
 {
     const char *target = exchange->url + exchange->origin_length;
-    CURLU *origin = exchange->connection->broker->origins[upstream_of(exchange)];
+    CURLU *origin = exchange->broker->origins[upstream_of(exchange)];
     curl_easy_setopt(exchange->easy, CURLOPT_REQUEST_TARGET, exchange->forwarded ? NULL : target);
     curl_easy_setopt(exchange->easy, CURLOPT_CURLU, exchange->forwarded ? NULL : origin);
 }
@@ -79,7 +82,7 @@ static void set_target(struct exchange *exchange)
 static void set_way(struct exchange *exchange)
 {
     const struct proxy *proxy = present(exchange);
-    struct log_record *record = &exchange->connection->record;
+    struct log_record *record = &exchange->client->record;
     char url[PROXY_URL_MAX];
     bool last = exchange->way_index + 1 == exchange->way.list.count;
     exchange->proxied = proxy->kind != PROXY_DIRECT;
@@ -90,7 +93,7 @@ static void set_way(struct exchange *exchange)
     if (exchange->way.unavailable)
         snprintf(record->proxy, sizeof(record->proxy), "pac-unavailable");
     proxy_format_url(proxy, true, url);
-    /* both, always: else libcurl looks into the environment */
+    /* always set: otherwise libcurl reads the environment */
     curl_easy_setopt(exchange->easy, CURLOPT_PROXY, url);
     curl_easy_setopt(exchange->easy, CURLOPT_NOPROXY, "");
     curl_easy_setopt(exchange->easy, CURLOPT_CONNECTTIMEOUT_MS,
@@ -107,7 +110,7 @@ static bool start_transfer(struct exchange *exchange)
 
 int exchange_begin(struct exchange *exchange, struct refusal *refusal)
 {
-    struct broker *broker = exchange->connection->broker;
+    struct broker *broker = exchange->broker;
     struct failure why;
     exchange->waiting = false;
     exchange->way_index = 0;
@@ -132,7 +135,7 @@ int exchange_begin(struct exchange *exchange, struct refusal *refusal)
     return 0;
 }
 
-/* True when a connection was never there to send the request on, and no proxy has answered either. */
+/* True when there never was a connection for the request, and no proxy has answered. */
 static bool was_not_reached(const struct exchange *exchange, CURLcode result)
 {
     long status = 0, socks = 0;
@@ -147,7 +150,7 @@ static bool was_not_reached(const struct exchange *exchange, CURLcode result)
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_OPERATION_TIMEDOUT:
         return true;
-    case CURLE_PROXY: /* a SOCKS proxy's refusal is its answer; another version's is not */
+    case CURLE_PROXY: /* a SOCKS proxy's refusal is final; one in another version is not */
         return socks < CURLPX_REPLY_ADDRESS_TYPE_NOT_SUPPORTED || socks > CURLPX_REPLY_UNASSIGNED ||
                socks == CURLPX_BAD_VERSION;
     case CURLE_SSL_CONNECT_ERROR:
@@ -162,7 +165,7 @@ static bool was_not_reached(const struct exchange *exchange, CURLcode result)
     }
 }
 
-/* The proxy wants a login that only Negotiate can give, and it was not tried yet. */
+/* The proxy offers Negotiate, which was not tried yet, and has refused the password. */
 static bool wants_negotiate(const struct exchange *exchange)
 {
     const struct proxy *proxy = present(exchange);
@@ -175,7 +178,7 @@ static bool wants_negotiate(const struct exchange *exchange)
 
 bool exchange_try_next(struct exchange *exchange, CURLcode result)
 {
-    struct proxy_table *table = &exchange->connection->broker->proxies;
+    struct proxy_table *table = &exchange->broker->proxies;
     if (result == CURLE_OK)
         return false;
     if (wants_negotiate(exchange)) {
@@ -195,7 +198,7 @@ bool exchange_try_next(struct exchange *exchange, CURLcode result)
     return false;
 }
 
-/* For the app and whoever reads standard error. */
+/* To the app as an event, to the user on standard error. */
 static void report(struct broker *broker, enum pac_verdict verdict, const char *text)
 {
     bool trouble = verdict == PAC_UNAVAILABLE || verdict == PAC_FAILED;
@@ -205,7 +208,7 @@ static void report(struct broker *broker, enum pac_verdict verdict, const char *
                                                         : "connections are direct",
                     text);
     else if (verdict == PAC_FAILED)
-        broker_warn(broker, "no way through the proxies could be found: %s", text);
+        broker_warn(broker, "no proxy could be found for an upstream: %s", text);
     if (trouble || broker->proxy_trouble)
         access_log_event(&broker->log, "proxy", "state",
                          !trouble                     ? "available"
@@ -223,7 +226,7 @@ void exchange_hear_proxies(struct broker *broker)
         report(broker, verdict, text);
         for (unsigned i = 0; i < broker->options.max_requests; i++) {
             struct exchange *exchange = &broker->exchanges[i];
-            if (exchange->connection == NULL || !exchange->waiting ||
+            if (!exchange->client || !exchange->waiting ||
                 upstream_of(exchange) != (size_t)upstream)
                 continue;
             if (exchange_begin(exchange, &refusal) < 0)

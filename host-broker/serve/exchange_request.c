@@ -1,10 +1,11 @@
-/* Tells libcurl what to ask: URL, method, fields, body. See exchange.h.
+/* Sets up libcurl's handle for a request: URL, method, fields, body.
  *
- * libcurl is kept from everything it might do by itself: no redirects, no proxy or settings from the
- * environment, no default fields, no Expect, no decoding, no path rewriting, no second try of a request
- * that might have had its effect.
+ * Everything that libcurl would do by itself is turned off: redirects, proxies and settings from
+ * the environment, default fields, Expect, decoding, normalising of paths, and a second try of a
+ * request that may have had its effect.
  */
-#include "host-broker/serve/exchange.h"
+#include "host-broker/serve/exchange_internal.h"
+#include "host-broker/serve/exchange_state_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,19 +14,27 @@
 #include "common/os/secret.h"
 #include "host-broker/base/text_builder.h"
 
+#define CURL_BUFFER (16 * 1024L) /* libcurl's own, for the answer */
+/* libcurl's own for the request. The whole head must fit: libcurl 7.88 never sends the end of a
+ * head that is larger than three buffers. */
+#define CURL_HEAD (96 * 1024L)
+#define CURL_SMALL_HEAD (16 * 1024L) /* fits nearly all heads; libcurl's minimum */
+#define READ_MAX (16 * 1024)         /* of a body at once */
+/* Maximum idle time of a kept connection that may carry a request that cannot be sent twice. */
+#define KEPT_FOR_UNSAFE_SECONDS 2L
 #define METHOD_MAX 64
 #define URL_SIZE (UPSTREAM_ORIGIN_MAX + UPSTREAM_PATH_MAX + REQUEST_HEAD_MAX)
 #define LINE_SIZE (REQUEST_HEAD_MAX + TOKEN_LINE_EXTRA)
 #define HEAD_ADDED_MAX (4 * 1024) /* request line, Host, a proxy's login */
-#define TOKEN_LINE_EXTRA 512      /* a field's name before the gateway's token */
+#define TOKEN_LINE_EXTRA 512      /* the name of the field that holds the gateway's token */
 
-/* libcurl wants the next bytes of the body. */
+/* CURLOPT_READFUNCTION: the next bytes of the body. */
 static size_t on_read(char *out, size_t size, size_t count, void *user)
 {
     struct exchange *exchange = user;
-    struct connection *connection = exchange->connection;
-    struct buffer *in = &connection->in;
-    size_t room = size * count < EXCHANGE_READ_MAX ? size * count : EXCHANGE_READ_MAX, filled = 0;
+    struct exchange_client *client = exchange->client;
+    struct buffer *in = &client->in;
+    size_t room = size * count < READ_MAX ? size * count : READ_MAX, filled = 0;
     while (buffer_length(in) > 0 && filled < room && !body_decoder_done(&exchange->body)) {
         size_t offered = buffer_length(in) < room - filled ? buffer_length(in) : room - filled;
         struct slice content = {0};
@@ -41,16 +50,16 @@ static size_t on_read(char *out, size_t size, size_t count, void *user)
         filled += content.length;
         buffer_consume(in, (size_t)taken);
     }
-    connection->record.bytes_in += filled;
-    connection_active(connection);
-    connection_mark(connection); /* there is room to read into */
+    client->record.bytes_in += filled;
+    client->sink->moved(client);
+    client->sink->mark(client); /* `in` has room again */
     if (filled > 0 || body_decoder_done(&exchange->body))
         return filled;
     exchange->upload_paused = true;
     return CURL_READFUNC_PAUSE;
 }
 
-/* libcurl found no kept connection for the request. */
+/* CURLOPT_OPENSOCKETFUNCTION: called when no kept connection can carry the request. */
 static curl_socket_t on_open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct exchange *exchange = user;
@@ -59,15 +68,16 @@ static curl_socket_t on_open_socket(void *user, curlsocktype purpose, struct cur
     return upstream_pool_open_socket(exchange->pool, address);
 }
 
-/* Called before a request is sent on a connection. What must not be sent twice is sent only on a new
- * connection or on a kept one that nothing has happened to; and when it comes here a second time, libcurl
- * has found the connection dead and would try again (lib/transfer.c, Curl_retry_request). */
+/* CURLOPT_PREREQFUNCTION: called before the request is sent on a connection. A request that must
+ * not be sent twice is sent only on a new connection or on a kept one without unread bytes or an
+ * end. A second call means that libcurl has found the connection closed and would try again
+ * (lib/transfer.c, Curl_retry_request): that is refused. */
 static int on_send(void *user, char *remote_ip, char *local_ip, int remote_port, int local_port)
 {
     struct exchange *exchange = user;
     (void)remote_ip, (void)local_ip, (void)remote_port;
     exchange->attempts++;
-    if (exchange->proxy_login) { /* the last one went no further than a proxy that wanted a login */
+    if (exchange->proxy_login) { /* the attempt before ended at a proxy that wanted a login */
         exchange->proxy_login = false;
         exchange->attempts = 1;
     }
@@ -83,13 +93,13 @@ static int on_send(void *user, char *remote_ip, char *local_ip, int remote_port,
 static int add_line(struct exchange *exchange, const char *line)
 {
     struct curl_slist *longer = curl_slist_append(exchange->fields, line);
-    if (longer == NULL)
+    if (!longer)
         return -ENOMEM;
     exchange->fields = longer;
     return 0;
 }
 
-/* In libcurl's notation "Name;" is a field with an empty value, while "Name:" takes a default away. */
+/* In libcurl's notation "Name;" is a field with an empty value; "Name:" removes a default field. */
 static int add_field(struct exchange *exchange, const struct field *field)
 {
     static char line[LINE_SIZE];
@@ -113,7 +123,7 @@ static int add_credential(struct exchange *exchange, const struct broker *broker
     if (result < 0)
         return result;
     struct curl_slist *last = exchange->fields;
-    while (last->next != NULL)
+    while (last->next)
         last = last->next;
     exchange->secret = last->data;
     return 0;
@@ -156,7 +166,7 @@ static int set_url(struct exchange *exchange, const struct route *route)
         0)
         return -EMSGSIZE;
     exchange->url = strdup(url);
-    if (exchange->url == NULL)
+    if (!exchange->url)
         return -ENOMEM;
     return curl_easy_setopt(exchange->easy, CURLOPT_URL, url) == CURLE_OK ? 0 : -ENOMEM;
 }
@@ -167,7 +177,7 @@ static bool wants_length(const char *method)
            strcmp(method, "PATCH") == 0;
 }
 
-/* GET, HEAD, OPTIONS (RFC 9110 section 9.2.1; TRACE is refused): these may be sent again. */
+/* The safe methods, which may be sent again (RFC 9110 section 9.2.1; TRACE is refused). */
 static bool is_safe(const char *method)
 {
     return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 ||
@@ -183,7 +193,7 @@ static int set_method_and_body(struct exchange *exchange, const struct request_h
     log_record_text(method, sizeof(method), head->method);
     exchange->head_request = strcmp(method, "HEAD") == 0;
     if (exchange->head_request && (head->framing == BODY_CHUNKED || head->content_length > 0))
-        return -EINVAL; /* libcurl would wait for the answer's body, which does not come */
+        return -EINVAL; /* libcurl would wait for a body of the answer */
     exchange->once = !is_safe(method) || head->framing != BODY_NONE;
     body_decoder_start(&exchange->body, head->framing, head->content_length);
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
@@ -216,7 +226,7 @@ static void set_callbacks(struct exchange *exchange)
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, exchange);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, exchange);
-    /* outlives the exchange, as the connection may */
+    /* called with the pool: the connection may outlive the exchange */
     curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, upstream_pool_close_socket);
     curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, exchange->pool);
 }
@@ -225,7 +235,8 @@ static void set_transport(struct exchange *exchange, const struct broker *broker
 {
     CURL *easy = exchange->easy;
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* a cancel does not wait for the resolver */
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT,
+                     1L); /* a cancel does not wait for a name to resolve */
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
@@ -241,24 +252,24 @@ static void set_transport(struct exchange *exchange, const struct broker *broker
     curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, broker->trust.path);
     curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
     curl_easy_setopt(easy, CURLOPT_SHARE, exchange->pool->share);
-    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, EXCHANGE_CURL_BUFFER);
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, CURL_BUFFER);
 }
 
-/* Upwards a whole head must fit; what libcurl adds is little. */
+/* Large enough for the head of the request and the little that libcurl adds. */
 static void set_head_buffer(struct exchange *exchange)
 {
     size_t length = strlen(exchange->url);
-    for (const struct curl_slist *field = exchange->fields; field != NULL; field = field->next)
+    for (const struct curl_slist *field = exchange->fields; field; field = field->next)
         length += strlen(field->data) + 2;
-    bool small = length <= EXCHANGE_CURL_SMALL_HEAD - HEAD_ADDED_MAX;
+    bool small = length <= CURL_SMALL_HEAD - HEAD_ADDED_MAX;
     curl_easy_setopt(exchange->easy, CURLOPT_UPLOAD_BUFFERSIZE,
-                     small ? EXCHANGE_CURL_SMALL_HEAD : EXCHANGE_CURL_HEAD);
+                     small ? CURL_SMALL_HEAD : CURL_HEAD);
 }
 
 int exchange_set_request(struct exchange *exchange, const struct route *route,
                          const struct request_head *head)
 {
-    const struct broker *broker = exchange->connection->broker;
+    const struct broker *broker = exchange->broker;
     curl_easy_reset(exchange->easy);
     set_callbacks(exchange);
     set_transport(exchange, broker);
@@ -277,7 +288,7 @@ int exchange_set_request(struct exchange *exchange, const struct route *route,
 
 void exchange_drop_request(struct exchange *exchange)
 {
-    if (exchange->secret != NULL)
+    if (exchange->secret)
         secret_wipe(exchange->secret, strlen(exchange->secret));
     exchange->secret = NULL;
     curl_slist_free_all(exchange->fields);

@@ -1,9 +1,10 @@
-/* Passes on what libcurl reads from the upstream: see exchange.h.
+/* Passes the upstream's answer on to the client.
  *
- * Fields are judged only when the head is complete, since Connection may name any of them. Nothing that
- * frames the message is copied: the framing is chosen from facts and written anew.
+ * Fields are filtered once the head is complete, because Connection may name any of them. No field
+ * that frames the message is copied: the framing is chosen from facts and written again.
  */
-#include "host-broker/serve/exchange.h"
+#include "host-broker/serve/exchange_internal.h"
+#include "host-broker/serve/exchange_state_internal.h"
 
 #include <errno.h>
 #include <string.h>
@@ -13,12 +14,12 @@
 #include "host-broker/rules/location.h"
 
 #define CONNECTION_LIST_MAX 1024
-/* A small piece behind which nothing waits is sent at once, not when all others of the wake-up have been read: that is
- * what a stream of events consists of. */
+/* A piece of up to this size that finds `out` empty is sent at once, not at the end of the wake-up:
+ * streams of events consist of such pieces. */
 #define EVENT_MAX 4096
 #define CONTENT_ROOM (CURL_MAX_WRITE_SIZE + CHUNK_HEAD_MAX + sizeof(CHUNK_TAIL CHUNK_LAST))
 
-/* What the head says that decides about the rest of it. */
+/* The fields of the head that decide how the rest is treated. */
 struct head_facts {
     char connection[CONNECTION_LIST_MAX]; /* values of all Connection fields */
     size_t connection_length;
@@ -28,7 +29,7 @@ struct head_facts {
     uint64_t length;
 };
 
-/* Content-Length is digits only and, when there are several, the same (RFC 9110 section 8.6). */
+/* Content-Length: only digits, and several fields must agree (RFC 9110 section 8.6). */
 static int read_length(struct head_facts *facts, struct slice value)
 {
     uint64_t length = 0;
@@ -57,7 +58,7 @@ static int add_connection(struct head_facts *facts, struct slice value)
     return 0;
 }
 
-/* Of several codings none is undone. */
+/* Content-Encoding: gzip alone can be undone, several codings cannot. */
 static void note_coding(struct head_facts *facts, struct slice value)
 {
     struct slice coding;
@@ -86,11 +87,11 @@ static int note_field(struct head_facts *facts, const struct field *field)
     return 0;
 }
 
-/* The next line of the collected head, cut from the front. */
+/* Cuts the next line from the front of the collected head. */
 static bool next_line(struct slice *rest, struct slice *line)
 {
     const char *end = rest->length > 0 ? memchr(rest->bytes, '\n', rest->length) : NULL;
-    if (end == NULL)
+    if (!end)
         return false;
     *line = (struct slice){rest->bytes, (size_t)(end - rest->bytes) + 1};
     *rest = (struct slice){end + 1, rest->length - line->length};
@@ -108,14 +109,14 @@ static int read_facts(const struct exchange *exchange, struct head_facts *facts)
         if (result == 0)
             result = note_field(facts, &field);
         if (result < 0)
-            return -EBADMSG; /* folded lines too: RFC 9112 section 5.2 has a proxy answer 502 */
+            return -EBADMSG; /* also for folded lines: RFC 9112 section 5.2 allows 502 */
     }
     return 0;
 }
 
 struct location_context exchange_location_context(const struct exchange *exchange)
 {
-    const struct broker *broker = exchange->connection->broker;
+    const struct broker *broker = exchange->broker;
     char *url = NULL;
     curl_easy_getinfo(exchange->easy, CURLINFO_EFFECTIVE_URL, &url);
     return (struct location_context){
@@ -133,7 +134,7 @@ static void write_location(struct exchange *exchange, struct response_head *head
     static char value[LOCATION_MAX];
     struct location_context context = exchange_location_context(exchange);
     int length = location_rewrite(value, sizeof(value), field->value, &context);
-    if (length >= 0) /* else too long: dropped */
+    if (length >= 0) /* a value that is too long is dropped */
         response_head_field(head, field->name,
                             length == 0 ? field->value : (struct slice){value, (size_t)length});
 }
@@ -172,15 +173,15 @@ static void write_fields(struct exchange *exchange, struct response_head *head,
             continue;
         write_field(exchange, head, &field);
     }
-    if (rewritten) /* a copy may be made, but is asked about: rules may change */
+    if (rewritten) /* a cached copy must be revalidated: the rules may change */
         response_head_lines(head, "Cache-Control: no-cache\r\n");
 }
 
-/* The upstream's head is complete: writes ours. */
+/* The head of the upstream's answer is complete: writes ours. */
 static int pass_head(struct exchange *exchange)
 {
-    struct connection *connection = exchange->connection;
-    struct buffer *out = &connection->out;
+    struct exchange_client *client = exchange->client;
+    struct buffer *out = &client->out;
     struct head_facts facts;
     struct response_head head;
     int result = read_facts(exchange, &facts);
@@ -196,9 +197,9 @@ static int pass_head(struct exchange *exchange)
         .status = exchange->status,
         .length_known = facts.has_length && !facts.has_coding && treatment != EXCHANGE_REWRITTEN,
         .length = facts.length,
-        .keep_alive = exchange->keep_alive && !broker_is_draining(connection->broker),
+        .keep_alive = exchange->keep_alive && !broker_is_draining(exchange->broker),
     };
-    buffer_take(out, &connection->broker->buffers);
+    buffer_take(out, &exchange->broker->buffers);
     buffer_compact(out);
     response_head_begin(&head, out->bytes + out->end, BUFFER_BLOCK - out->end, exchange->status);
     write_fields(exchange, &head, &facts, treatment == EXCHANGE_REWRITTEN);
@@ -210,17 +211,17 @@ static int pass_head(struct exchange *exchange)
     exchange->left = facts.length;
     exchange->closes = !response_keeps_alive(&framing);
     exchange->phase = EXCHANGE_IN_BODY;
-    connection->record.status = exchange->status;
-    buffer_give_back(&exchange->lines, &connection->broker->buffers);
-    connection_mark(connection);
+    client->record.status = exchange->status;
+    buffer_give_back(&exchange->lines, &exchange->broker->buffers);
+    client->sink->mark(client);
     return 0;
 }
 
-/* "HTTP/1.1 200 ...": libcurl has checked the version. */
+/* "HTTP/1.1 200 ..."; libcurl has checked the version. */
 static int begin_head(struct exchange *exchange, const char *line, size_t length)
 {
     const char *space = memchr(line, ' ', length);
-    if (space == NULL || (size_t)(line + length - space) < 4)
+    if (!space || (size_t)(line + length - space) < 4)
         return -EBADMSG;
     exchange->status = 0;
     for (int i = 1; i <= 3; i++) {
@@ -228,10 +229,10 @@ static int begin_head(struct exchange *exchange, const char *line, size_t length
             return -EBADMSG;
         exchange->status = exchange->status * 10 + (space[i] - '0');
     }
-    if (exchange->status < 100 || exchange->status == 101) /* no other protocol was asked for */
+    if (exchange->status < 100 || exchange->status == 101) /* 101: no upgrade was asked for */
         return -EBADMSG;
     exchange->phase = EXCHANGE_IN_HEAD;
-    buffer_take(&exchange->lines, &exchange->connection->broker->buffers);
+    buffer_take(&exchange->lines, &exchange->broker->buffers);
     return 0;
 }
 
@@ -246,11 +247,11 @@ static int take_line(struct exchange *exchange, const char *line, size_t length)
         buffer_append(&exchange->lines, line, length);
         return 0;
     }
-    /* a proxy's demand for a login is between it and the broker */
+    /* a proxy that wants a login is answered by the broker, not by the client */
     exchange->proxy_login = exchange->forwarded && exchange->status == 407;
     if (exchange->status >= 200 && !exchange->proxy_login)
         return pass_head(exchange);
-    exchange->phase = EXCHANGE_AWAITING; /* 1xx are between the broker and the upstream */
+    exchange->phase = EXCHANGE_AWAITING; /* 1xx and such a 407 are not passed on */
     buffer_consume(&exchange->lines, buffer_length(&exchange->lines));
     return 0;
 }
@@ -259,9 +260,9 @@ size_t exchange_on_header(char *line, size_t size, size_t count, void *user)
 {
     struct exchange *exchange = user;
     size_t length = size * count;
-    connection_active(exchange->connection);
+    exchange->client->sink->moved(exchange->client);
     if (exchange->phase == EXCHANGE_IN_BODY)
-        return length; /* trailers: dropped */
+        return length; /* trailers are dropped */
     int result = length == 0 ? 0 : take_line(exchange, line, length);
     if (result == 0)
         return length;
@@ -273,11 +274,11 @@ size_t exchange_on_header(char *line, size_t size, size_t count, void *user)
 
 bool exchange_has_room(struct exchange *exchange)
 {
-    struct connection *connection = exchange->connection;
-    buffer_take(&connection->out, &connection->broker->buffers);
+    struct exchange_client *client = exchange->client;
+    buffer_take(&client->out, &exchange->broker->buffers);
     if (exchange->rewriting)
         return exchange_rewrite_has_room(exchange);
-    return buffer_room(&connection->out) >= CONTENT_ROOM;
+    return buffer_room(&client->out) >= CONTENT_ROOM;
 }
 
 static void append_chunk(struct buffer *out, const char *content, size_t length)
@@ -290,43 +291,43 @@ static void append_chunk(struct buffer *out, const char *content, size_t length)
 
 void exchange_pass_content(struct exchange *exchange, const char *content, size_t length)
 {
-    struct connection *connection = exchange->connection;
+    struct exchange_client *client = exchange->client;
     if (exchange->framing == RESPONSE_LENGTH) {
         length = exchange->left < length ? (size_t)exchange->left : length;
         exchange->left -= length;
     }
     if (exchange->framing == RESPONSE_CHUNKED && length > 0)
-        append_chunk(&connection->out, content, length);
+        append_chunk(&client->out, content, length);
     else
-        buffer_append(&connection->out, content, length);
-    connection->record.bytes_out += length;
+        buffer_append(&client->out, content, length);
+    client->record.bytes_out += length;
 }
 
 size_t exchange_on_content(char *content, size_t size, size_t count, void *user)
 {
     struct exchange *exchange = user;
-    struct connection *connection = exchange->connection;
+    struct exchange_client *client = exchange->client;
     size_t length = size * count;
     if (length == 0 || exchange->phase != EXCHANGE_IN_BODY || exchange->framing == RESPONSE_EMPTY ||
         exchange->framing == RESPONSE_HEADERS)
         return length;
     if (!exchange_has_room(exchange))
-        connection_send(connection);
-    if (connection->peer_left)
+        client->sink->send(client);
+    if (client->left)
         return CURL_WRITEFUNC_ERROR;
     if (!exchange_has_room(exchange)) {
         exchange->download_paused = true;
-        connection_mark(connection);
+        client->sink->mark(client);
         return CURL_WRITEFUNC_PAUSE;
     }
-    bool event = buffer_length(&connection->out) == 0 && length <= EVENT_MAX;
+    bool event = buffer_length(&client->out) == 0 && length <= EVENT_MAX;
     if (exchange->rewriting)
         length = exchange_rewrite_content(exchange, content, length);
     else
         exchange_pass_content(exchange, content, length);
     if (event)
-        connection_send(connection);
-    connection_active(connection);
-    connection_mark(connection);
+        client->sink->send(client);
+    client->sink->moved(client);
+    client->sink->mark(client);
     return length;
 }

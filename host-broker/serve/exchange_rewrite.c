@@ -1,15 +1,16 @@
-/* Answers whose links are rewritten, from the request to the last byte: see exchange.h, and rewrite.h for
- * what becomes of the document itself.
+/* Exchanges whose answer has rewritten links; rewrite.h changes the document itself.
  *
- * The upstream is asked for the whole document as it is: Accept-Encoding says identity, and if a part
- * comes back nevertheless (the guest asked for a Range), the request is made again without it, since parts
- * of our document are not parts of the upstream's. An answer that is compressed all the same is decoded
- * when it is gzip; else it passes as it is, and the log says "encoded".
+ * The upstream is asked for the whole document without a coding: Accept-Encoding becomes identity.
+ * If a part comes back because the client sent Range, the request is repeated without it: the same
+ * range of the rewritten document is another part. An answer that is compressed nevertheless is
+ * decoded when it is gzip; otherwise it passes unchanged and the log says "encoded".
  *
- * Of a rewritten answer neither length nor digest is known when its head is sent, so it has none; its tag
- * is our own (rewrite_etag.h). HEAD and 304 say the same as the GET would.
+ * The head of a rewritten answer has neither length nor digest, since they are not known when it is
+ * sent; its entity tag is our own (rewrite_etag.h). HEAD and 304 have the same fields as the answer
+ * to GET.
  */
-#include "host-broker/serve/exchange.h"
+#include "host-broker/serve/exchange_internal.h"
+#include "host-broker/serve/exchange_state_internal.h"
 
 #include <string.h>
 
@@ -17,7 +18,7 @@
 #include "host-broker/rewrite/rewrite_route.h"
 
 #define FRAME_ROOM (CHUNK_HEAD_MAX + sizeof(CHUNK_TAIL))
-/* Always left behind content, so that the end of the document can be written. */
+/* Kept free behind content, so that the end of the document always fits. */
 #define END_ROOM (REWRITE_FINISH_ROOM + 2 * FRAME_ROOM + sizeof(CHUNK_LAST))
 #define PIECE_MAX (32 * 1024)
 
@@ -28,8 +29,8 @@ static bool is_named(const struct field *field, const char *name)
 
 static const char *mark_of(const struct exchange *exchange)
 {
-    static char mark[REWRITE_MARK_LENGTH + 1]; /* made once: what it stands for never changes */
-    const struct broker *broker = exchange->connection->broker;
+    static char mark[REWRITE_MARK_LENGTH + 1]; /* made once: guest URL and rules never change */
+    const struct broker *broker = exchange->broker;
     if (mark[0] == '\0')
         rewrite_etag_mark(mark, broker->options.guest_url, &broker->rules);
     return mark;
@@ -43,7 +44,7 @@ static int restore(const struct exchange *exchange, struct slice value, char **o
     return rewrite_etag_restore(restored, value, mark_of(exchange), match);
 }
 
-/* What the request says about a copy that the guest has. */
+/* Reads what the request says about a copy that the client has. */
 static void look_at_copies(struct exchange *exchange, const struct request_head *head)
 {
     bool dropped = false, left = false;
@@ -63,7 +64,7 @@ static void look_at_copies(struct exchange *exchange, const struct request_head 
 void exchange_rewrite_prepare(struct exchange *exchange, const struct route *route,
                               const struct request_head *head)
 {
-    if (route->kind != ROUTE_NAMED || exchange->url == NULL)
+    if (route->kind != ROUTE_NAMED || !exchange->url)
         return;
     struct slice path = slice_of(exchange->url + exchange->origin_length);
     path.length = strcspn(path.bytes, "?");
@@ -78,7 +79,7 @@ bool exchange_rewrite_request_field(const struct exchange *exchange, struct fiel
         return true;
     if (is_named(field, "Accept-Encoding"))
         field->value = SLICE_LITERAL("identity");
-    if (is_named(field, "If-Modified-Since")) /* that copy's date is the upstream's all the same */
+    if (is_named(field, "If-Modified-Since")) /* the date alone would confirm the stale copy */
         return !exchange->stale;
     if (is_named(field, "If-None-Match")) {
         struct rewrite_match match;
@@ -94,7 +95,7 @@ bool exchange_rewrite_request_field(const struct exchange *exchange, struct fiel
 enum exchange_treatment exchange_rewrite_treat(struct exchange *exchange, struct slice content_type,
                                                enum exchange_coding coding)
 {
-    struct log_record *record = &exchange->connection->record;
+    struct log_record *record = &exchange->client->record;
     if (exchange->candidates == 0)
         return EXCHANGE_AS_IT_IS;
     if (exchange->status == 304)
@@ -131,10 +132,10 @@ bool exchange_rewrite_response_field(const struct exchange *exchange, struct fie
     return length > 0;
 }
 
-/* Room for content, behind which the end of the document fits. */
+/* Room for content, without what is kept for the end of the document. */
 static size_t content_room(const struct exchange *exchange)
 {
-    size_t room = buffer_room(&exchange->connection->out), kept = FRAME_ROOM + END_ROOM;
+    size_t room = buffer_room(&exchange->client->out), kept = FRAME_ROOM + END_ROOM;
     return room > kept ? room - kept : 0;
 }
 
@@ -143,7 +144,7 @@ bool exchange_rewrite_has_room(const struct exchange *exchange)
     return content_room(exchange) >= REWRITE_STEP_ROOM;
 }
 
-/* Rewrites some bytes of the document, as many as there is room for. */
+/* Rewrites as many bytes of the document as there is room for. */
 static size_t take_document(struct exchange *exchange, struct slice document)
 {
     static char piece[PIECE_MAX];
@@ -152,7 +153,7 @@ static size_t take_document(struct exchange *exchange, struct slice document)
     struct rewrite_output out = {.bytes = piece, .size = room < PIECE_MAX ? room : PIECE_MAX};
     size_t taken = rewrite_take(rewrite, document, &out);
     exchange_pass_content(exchange, piece, out.length);
-    exchange->connection->record.links = rewrite->links;
+    exchange->client->record.links = rewrite->links;
     return taken;
 }
 
@@ -162,7 +163,7 @@ static bool has_plain(const struct exchange *exchange)
     return exchange->decoding && gzip->start < gzip->end;
 }
 
-/* True while there is something to be done for these bytes, or for others before them. */
+/* True while bytes are left, these or earlier ones that were decoded. */
 static bool is_left(const struct exchange *exchange, struct slice rest)
 {
     return rest.length > 0 || has_plain(exchange) ||
@@ -194,11 +195,11 @@ size_t exchange_rewrite_content(struct exchange *exchange, const char *content, 
     exchange->taken -= before;
     while (is_left(exchange, rest)) {
         if (!exchange_rewrite_has_room(exchange))
-            connection_send(exchange->connection);
-        if (exchange->connection->peer_left)
+            exchange->client->sink->send(exchange->client);
+        if (exchange->client->left)
             return CURL_WRITEFUNC_ERROR;
         if (!exchange_rewrite_has_room(exchange)) {
-            exchange->taken = length - rest.length; /* it comes again from its beginning */
+            exchange->taken = length - rest.length; /* libcurl delivers the same content again */
             exchange->download_paused = true;
             return CURL_WRITEFUNC_PAUSE;
         }
@@ -219,12 +220,12 @@ bool exchange_rewrite_is_whole(const struct exchange *exchange)
 void exchange_rewrite_finish(struct exchange *exchange)
 {
     static char piece[REWRITE_FINISH_ROOM];
-    struct connection *connection = exchange->connection;
+    struct exchange_client *client = exchange->client;
     struct rewrite_output out = {.bytes = piece, .size = sizeof(piece)};
     rewrite_finish(&exchange->rewriter->document, &out);
-    buffer_take(&connection->out, &connection->broker->buffers);
+    buffer_take(&client->out, &exchange->broker->buffers);
     exchange_pass_content(exchange, piece, out.length);
-    connection->record.links = exchange->rewriter->document.links;
+    client->record.links = exchange->rewriter->document.links;
 }
 
 static bool begins_with(const char *line, const char *name)
@@ -235,11 +236,11 @@ static bool begins_with(const char *line, const char *name)
 bool exchange_rewrite_ask_whole(struct exchange *exchange)
 {
     struct curl_slist *left = NULL, *line = exchange->fields;
-    for (; line != NULL; line = line->next) {
+    for (; line; line = line->next) {
         if (begins_with(line->data, "Range:") || begins_with(line->data, "If-Range:"))
             continue;
         struct curl_slist *longer = curl_slist_append(left, line->data);
-        if (longer == NULL) {
+        if (!longer) {
             curl_slist_free_all(left);
             return false;
         }
@@ -248,7 +249,7 @@ bool exchange_rewrite_ask_whole(struct exchange *exchange)
     curl_slist_free_all(exchange->fields);
     exchange->fields = left;
     curl_easy_setopt(exchange->easy, CURLOPT_HTTPHEADER, left);
-    buffer_give_back(&exchange->lines, &exchange->connection->broker->buffers);
+    buffer_give_back(&exchange->lines, &exchange->broker->buffers);
     exchange->fault = EXCHANGE_SOUND;
     exchange->phase = EXCHANGE_AWAITING;
     exchange->attempts = 0;

@@ -1,10 +1,10 @@
-/* Where the sandbox's relay reaches the broker, and who may.
+/* The listeners on which the broker accepts the relay, and the check of peers.
  *
- * `unix:PATH`: in a folder of mode 0700 that is ours, and the peer must run under our uid or be root.
- * `vsock:PORT`: the peer must have the CID given by --peer-cid, since every guest of a host dials the
- * same CID 2.
- * `tcp:ADDRESS:PORT`: any peer; each connection is TLS.
- * None of this replaces the token that each connection must bring.
+ * `unix:PATH`: in a folder of mode 0700 that belongs to the broker's user; the peer must run under
+ * the same uid or be root. `vsock:PORT`: the peer must have the CID given by --peer-cid, because
+ * every guest of a host reaches CID 2. `tcp:ADDRESS:PORT`: any peer; each connection is TLS.
+ *
+ * In addition, each connection must present the token.
  */
 #ifndef HOST_BROKER_SERVE_LISTENER_H
 #define HOST_BROKER_SERVE_LISTENER_H
@@ -23,16 +23,16 @@ struct listener {
     bool armed; /* watched by the event loop */
     struct endpoint endpoint;
     uint32_t peer_cid; /* 0: any */
-    dev_t device;      /* of the socket's file, so that only our own is removed */
+    dev_t device;      /* of the socket's file: no other file is removed */
     ino_t inode;
 };
 
-/* 0 or a negative errno. A socket file that nobody listens on any more is replaced. */
+/* 0 or a negative errno with a reason. A socket file on which nobody listens is replaced. */
 int listener_open(struct listener *listener, const struct endpoint *endpoint, uint32_t peer_cid,
                   struct failure *why);
 
-/* A non-blocking descriptor; -EAGAIN when nobody waits; -EPERM when the peer was refused and closed;
- * -EMFILE and the like when it cannot be had now. */
+/* A non-blocking descriptor; -EAGAIN when no connection waits; -EPERM when the peer was refused and
+ * closed; -EMFILE and similar when there is no descriptor. */
 int listener_accept(struct listener *listener);
 
 /* Stops listening and removes the socket's file. */

@@ -1,4 +1,4 @@
-/* Listening and checking peers on Linux: SO_PEERCRED (unix(7)) and sockaddr_vm (vsock(7)). */
+/* Listeners on Linux: SO_PEERCRED (unix(7)) and sockaddr_vm (vsock(7)) tell the peer. */
 #include "host-broker/serve/listener.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #include "common/os/cleanup.h"
 
-/* Anyone who can reach the socket's folder could put another socket in its place. */
+/* Whoever can write to the folder could replace the socket by another one. */
 static int check_folder(const char *path, struct failure *why)
 {
     char copy[ENDPOINT_PATH_MAX];
@@ -25,13 +25,14 @@ static int check_folder(const char *path, struct failure *why)
     if (lstat(folder, &info) < 0)
         return failure_errno(why, errno, "listen on unix:%s: folder %s", path, folder);
     if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0)
-        return failure_set(why, EPERM,
-                           "listen on unix:%s: %s must be a folder of ours with mode 0700", path,
-                           folder);
+        return failure_set(
+            why, EPERM,
+            "listen on unix:%s: the folder %s must belong to this user and have mode 0700", path,
+            folder);
     return 0;
 }
 
-/* A broker that was killed leaves its file behind; in a folder of ours it may go. */
+/* Removes the socket file that a killed broker has left. */
 static void remove_stale(const struct endpoint *endpoint)
 {
     struct stat info;
@@ -57,8 +58,8 @@ static int open_unix(struct listener *listener, struct failure *why)
     return fd;
 }
 
-/* Accepted sockets inherit both: small pieces of a stream do not wait, and a guest that went without a
- * word is noticed. */
+/* Accepted sockets inherit both options: small pieces of a stream are sent at once, and a peer that
+ * disappeared is noticed. */
 static void tune_tcp(int fd)
 {
     int on = 1;

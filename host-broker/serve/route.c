@@ -1,5 +1,5 @@
-/* Routing by name: see route.h. */
-#include "host-broker/serve/route.h"
+/* Routes a request by the first segment of its path. */
+#include "host-broker/serve/route_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@ static int refuse(struct refusal *refusal, enum broker_error error, const char *
     return -EACCES;
 }
 
-/* The place to which a redirect was pointed that no rule covers: it tells which rule is missing. */
+/* A redirect to a host without a rule is rewritten to /_undeclared/HOST: the answer names the
+ * missing rule. */
 static int refuse_undeclared(const struct target *target, struct refusal *refusal)
 {
     char host[UPSTREAM_ORIGIN_MAX];
@@ -37,7 +38,7 @@ static int find_by_name(struct route *out, struct broker *broker, struct refusal
         return 0;
     }
     out->rule = rules_find(&broker->rules, name);
-    if (out->rule == NULL)
+    if (!out->rule)
         return refuse(refusal, BROKER_ERROR_UNKNOWN_NAME, NULL, NULL);
     out->kind = ROUTE_NAMED;
     out->name = out->rule->name;

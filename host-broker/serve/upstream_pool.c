@@ -1,5 +1,5 @@
 /* libcurl's sockets and timers in the event loop, and the check of idle connections. */
-#include "host-broker/serve/upstream_pool.h"
+#include "host-broker/serve/upstream_pool_internal.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,8 +16,8 @@ static struct upstream_socket *find_socket(struct upstream_pool *pool, int fd)
     return NULL;
 }
 
-/* libcurl says which of its sockets to watch for what (CURLMOPT_SOCKETFUNCTION). Between two requests it has none
- * watched, nor before it closes one; whether it then did, the event loop need not know. */
+/* CURLMOPT_SOCKETFUNCTION: what to watch a socket for. libcurl has a socket unwatched between two
+ * requests and before it closes it; in both cases the watch is parked. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *watched)
 {
     struct upstream_pool *pool = user;
@@ -32,8 +32,8 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *w
     return event_loop_watch(pool->loop, fd, events, ref) == 0 ? 0 : -1;
 }
 
-/* Counted from this moment, not from the wake-up: libcurl reads its own clock, and a call that comes too
- * early for it does nothing. No time at all has come in any case. */
+/* Counted from now, not from the wake-up: libcurl reads its own clock and does nothing when it is
+ * called too early. A time-out of 0 is due at once. */
 static void set_timer(struct upstream_pool *pool, long timeout_ms)
 {
     if (timeout_ms == 0)
@@ -55,7 +55,7 @@ int upstream_pool_open(struct upstream_pool *pool, struct event_loop *loop, unsi
     *pool = (struct upstream_pool){.loop = loop, .number = number, .deadline = NEVER};
     pool->multi = curl_multi_init();
     pool->share = curl_share_init();
-    if (pool->multi == NULL || pool->share == NULL)
+    if (!pool->multi || !pool->share)
         return failure_set(why, ENOMEM, "start libcurl");
     curl_share_setopt(pool->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
     curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
@@ -71,7 +71,7 @@ void upstream_pool_ready(struct upstream_pool *pool, struct event_ref ref, uint3
 {
     int fd = (int)ref.index;
     if (!event_loop_is_wanted(pool->loop, fd, ref.stamp))
-        return; /* libcurl finds out what it is when it wants to use the connection */
+        return; /* libcurl checks the connection itself before it uses it again */
     int running, mask = (events & EVENT_READABLE ? CURL_CSELECT_IN : 0) |
                         (events & EVENT_WRITABLE ? CURL_CSELECT_OUT : 0) |
                         (events & EVENT_BROKEN ? CURL_CSELECT_ERR : 0);
@@ -85,8 +85,8 @@ void upstream_pool_tick(struct upstream_pool *pool)
     if (pool->deadline > pool->loop->now)
         return;
     curl_multi_socket_action(pool->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    /* asked, since on_timer is not called again for a deadline that libcurl has told once: if it thought
-     * this call too early, nothing else would bring the next (lib/multi.c, Curl_update_timer) */
+    /* on_timer is not called again for a deadline that it was told before: if this call came too
+     * early for libcurl, nothing else would set the timer (lib/multi.c, Curl_update_timer) */
     if (curl_multi_timeout(pool->multi, &left_ms) == CURLM_OK)
         set_timer(pool, left_ms);
 }
@@ -94,11 +94,11 @@ void upstream_pool_tick(struct upstream_pool *pool)
 CURL *upstream_pool_finished(struct upstream_pool *pool, CURLcode *result)
 {
     int left;
-    for (CURLMsg *message; (message = curl_multi_info_read(pool->multi, &left)) != NULL;) {
+    for (CURLMsg *message; (message = curl_multi_info_read(pool->multi, &left));) {
         if (message->msg != CURLMSG_DONE)
             continue;
         CURL *easy = message->easy_handle;
-        *result = message->data.result; /* the message dies with the removal */
+        *result = message->data.result; /* read first: the removal frees the message */
         curl_multi_remove_handle(pool->multi, easy);
         return easy;
     }
@@ -111,11 +111,11 @@ curl_socket_t upstream_pool_open_socket(struct upstream_pool *pool,
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     if (fd < 0)
         return CURL_SOCKET_BAD;
-    /* not every socket's end is told us: if the number is known, it has come back */
+    /* some sockets are closed without a call: a known number was reused */
     struct upstream_socket *ours = find_socket(pool, fd);
-    if (ours == NULL && pool->socket_count < UPSTREAM_SOCKETS_MAX)
+    if (!ours && pool->socket_count < UPSTREAM_SOCKETS_MAX)
         ours = &pool->sockets[pool->socket_count++];
-    if (ours != NULL)
+    if (ours)
         *ours = (struct upstream_socket){.fd = fd, .local_port = -1};
     return fd;
 }
@@ -124,7 +124,7 @@ int upstream_pool_close_socket(void *user, curl_socket_t fd)
 {
     struct upstream_pool *pool = user;
     struct upstream_socket *ours = find_socket(pool, fd);
-    if (ours != NULL)
+    if (ours)
         *ours = pool->sockets[--pool->socket_count];
     return close(fd);
 }
@@ -142,8 +142,9 @@ static int local_port_of(int fd)
     return -1;
 }
 
-/* Every socket is asked once: with many open, asking all of them for each request would cost more than
- * all else. The one that is found is asked again, since its number may be another's by now. */
+/* The local port of each socket is read once, because reading all of them for each request would
+ * cost more than the rest of the request. That of the socket that is found is read again: its
+ * number may have been reused. */
 bool upstream_pool_is_stale(struct upstream_pool *pool, int local_port)
 {
     for (unsigned i = 0; i < pool->socket_count; i++) {

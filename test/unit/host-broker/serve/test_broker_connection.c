@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host-broker/serve/connection.h"
-#include "host-broker/serve/exchange.h"
+#include "host-broker/serve/connection_internal.h"
+#include "host-broker/serve/exchange_state_internal.h"
 
 #define ROOM_WANTED 17000
 
@@ -44,8 +44,8 @@ bool __wrap_exchange_resume(struct exchange *unused);
 bool __wrap_exchange_resume(struct exchange *unused)
 {
     (void)unused;
-    buffer_take(&table->out, &broker.buffers);
-    if (!paused || buffer_room(&table->out) < ROOM_WANTED)
+    buffer_take(&table->client.out, &broker.buffers);
+    if (!paused || buffer_room(&table->client.out) < ROOM_WANTED)
         return false;
     paused = false;
     resumed++;
@@ -101,8 +101,8 @@ static int close_connection(void **state)
 static void fill_out(size_t length)
 {
     static char data[BUFFER_BLOCK];
-    buffer_take(&table->out, &broker.buffers);
-    buffer_append(&table->out, data, length);
+    buffer_take(&table->client.out, &broker.buffers);
+    buffer_append(&table->client.out, data, length);
 }
 
 static void settle(const long *answers, size_t count)
@@ -115,7 +115,7 @@ static void settle(const long *answers, size_t count)
 /* Either the upstream goes on, or the event loop will tell when it can. */
 static void assert_nobody_is_forgotten(void)
 {
-    assert_true(!paused || (buffer_length(&table->out) > 0 && (table->armed & EVENT_WRITABLE)));
+    assert_true(!paused || (buffer_length(&table->client.out) > 0 && (table->armed & EVENT_WRITABLE)));
 }
 
 static void a_reader_that_is_fast_at_the_wrong_moment(void **state)
@@ -128,12 +128,12 @@ static void a_reader_that_is_fast_at_the_wrong_moment(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         paused = true;
-        fill_out(BUFFER_BLOCK - 100 - buffer_length(&table->out));
+        fill_out(BUFFER_BLOCK - 100 - buffer_length(&table->client.out));
         settle(answers[i], 4);
         assert_nobody_is_forgotten();
         settle(NULL, 0); /* the socket is writable: everything goes */
         assert_false(paused);
-        assert_int_equal(buffer_length(&table->out), 0);
+        assert_int_equal(buffer_length(&table->client.out), 0);
     }
     assert_int_equal(resumed, sizeof(answers) / sizeof(answers[0]));
 }

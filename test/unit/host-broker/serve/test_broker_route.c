@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/os/io.h"
-#include "host-broker/serve/route.h"
+#include "host-broker/serve/route_internal.h"
 
 static struct broker broker;
 static char token_path[] = "/tmp/test-route-XXXXXX";

@@ -1,6 +1,6 @@
-/* Where a request goes, or why it goes nowhere. */
-#ifndef HOST_BROKER_SERVE_ROUTE_H
-#define HOST_BROKER_SERVE_ROUTE_H
+/* Routing: which upstream a request is for, or why it is refused. */
+#ifndef HOST_BROKER_SERVE_ROUTE_INTERNAL_H
+#define HOST_BROKER_SERVE_ROUTE_INTERNAL_H
 
 #include "host-broker/http/broker_error.h"
 #include "host-broker/http/request_head.h"
@@ -20,11 +20,11 @@ struct refusal {
     enum broker_error error;
     const char *message;                 /* NULL: the table's */
     const char *rule;                    /* NULL: none known */
-    char text[BROKER_ERROR_MESSAGE_MAX]; /* what `message` points to when it was made up */
+    char text[BROKER_ERROR_MESSAGE_MAX]; /* holds a `message` that was put together */
 };
 
-/* 0, or -EACCES and *refusal. Name and rest of *out are set as far as they are known, for the log. The
- * order: what is refused on every route, then the name, then the login, then --gateway-allow. */
+/* 0, or -EACCES and *refusal. Name and rest of *out are set as far as they are known, for the log.
+ * Checked in this order: the target, the name, an upgrade, the login, --gateway-allow. */
 int route_find(struct route *out, struct broker *broker, const struct request_head *head,
                struct refusal *refusal);
 
