@@ -141,7 +141,7 @@ TOOLS := $(B)/tools/.complete
 RIG := $(if $(and $(RIG_MAIN),$(filter x86_64,$(ARCH))),$(GUEST)/rig/initramfs $(BIN)/codev-rig)
 
 .PHONY: all host guest programs kernel image tools rig packages unit system qemu test-qemu fuzz fuzz-targets test lint \
-	format run soak boots bench bench-boot clean help FORCE
+	format run picture soak boots bench bench-boot clean help FORCE
 
 all: host guest tools
 host: $(HOST_PROGRAMS)
@@ -338,6 +338,9 @@ format: | packages
 
 run: all
 	$(Q)qemu-harness/tour/run --arch $(ARCH)
+# The README's picture of the tour, drawn from a real run.
+picture: all
+	$(Q)qemu-harness/tour/picture doc/tour.svg --arch $(ARCH)
 soak: host
 	$(Q)CODEV_BIN=$(BIN) test/harness/soak_broker.py $(SOAK_SECONDS)
 # PART=NAME measures one part.
