@@ -1,10 +1,12 @@
-# One entry for everything. `make` builds the host programs and the guest for ARCH (x86_64 or aarch64); `make help`
-# lists the rest. Everything that a build makes lies in build/ or, where it is dear (kernel, downloaded packages), in
-# the cache folder ${XDG_CACHE_HOME:-~/.cache}/codev-sandbox, by a hash of what it was made from.
+# One entry for everything. `make` builds the host programs and the guest for ARCH (x86_64 or
+# aarch64); `make help` lists the rest. Everything that a build makes lies in build/ or, where it is
+# dear (kernel, downloaded packages), in the cache folder ${XDG_CACHE_HOME:-~/.cache}/codev-sandbox,
+# by a hash of what it was made from.
 #
-# Sources are listed explicitly by each folder's sources.mk; a program whose list is absent is left out. There are up
-# to four kinds of object for one source, each with its own flags and folder under build/obj: host, host with
-# sanitizers (SAN=1), guest (musl, per ARCH), fuzz (clang). A change of flags rebuilds what was built with the old ones.
+# Sources are listed explicitly by each folder's sources.mk; a program whose list is absent is left
+# out. There are up to four kinds of object for one source, each with its own flags and folder under
+# build/obj: host, host with sanitizers (SAN=1), guest (musl, per ARCH), fuzz (clang). A change of
+# flags rebuilds what was built with the old ones.
 
 ARCH ?= x86_64
 HOST_ARCH := $(shell uname -m)
@@ -70,12 +72,15 @@ CFLAGS_ALL := -std=gnu11 -g -Wall -Wextra -Werror -ffunction-sections -fdata-sec
 HARDEN := -fstack-protector-strong -fstack-clash-protection
 LDFLAGS_ALL := -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 
-# The host's own headers come first; the sysroot adds those of the libraries that are linked statically.
+# The host's own headers come first; the sysroot adds those of the libraries that are linked
+# statically.
 HOST_CC ?= gcc
 HOST_CPPFLAGS := $(CPPFLAGS_ALL) -idirafter $(HOST_SYSROOT)/usr/include
 ifneq ($(SAN),)
-# What the compiler warns of from the flow of data is wrong often in instrumented code; the plain build has it on.
-HOST_CFLAGS := $(CFLAGS_ALL) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
+# What the compiler warns of from the flow of data is wrong often in instrumented code; the plain
+# build has it on.
+HOST_CFLAGS := $(CFLAGS_ALL) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer \
 	-Wno-format-truncation -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-truncation
 HOST_LDFLAGS := -fsanitize=address,undefined
 else
@@ -85,9 +90,10 @@ endif
 HOST_LIBDIR := $(HOST_SYSROOT)/usr/lib/$(HOST_ARCH)-linux-gnu
 HOST_STATIC := $(HOST_LIBDIR)/libbearssl.a $(HOST_LIBDIR)/libmnl.a
 
-# The guest: the compiler's own headers and libgcc, musl and the kernel's headers from the sysroot, nothing of glibc.
-# Outlined atomics would ask glibc for the processor's features. Marks for indirect branches (CET, BTI) are left out:
-# the kernel does not enforce them on a program whose C library has none, and they are 4 KiB.
+# The guest: the compiler's own headers and libgcc, musl and the kernel's headers from the sysroot,
+# nothing of glibc. Outlined atomics would ask glibc for the processor's features. Marks for
+# indirect branches (CET, BTI) are left out: the kernel does not enforce them on a program whose C
+# library has none, and they are 4 KiB.
 comma := ,
 GUEST_PREFIX := $(if $(filter $(ARCH),$(HOST_ARCH)),,$(ARCH)-linux-gnu-)
 GUEST_CC ?= $(GUEST_PREFIX)gcc
@@ -96,16 +102,18 @@ MUSL := $(SYSROOT)/usr/lib/$(ARCH)-linux-musl
 GUEST_CPPFLAGS = $(CPPFLAGS_ALL) -nostdinc -isystem $(SYSROOT)/usr/include/$(ARCH)-linux-musl \
 	-isystem $(shell $(GUEST_CC) -print-file-name=include) -isystem $(SYSROOT)/usr/include \
 	-isystem $(SYSROOT)/usr/include/$(ARCH)-linux-gnu
-GUEST_CFLAGS := $(CFLAGS_ALL) -Oz -fPIE $(HARDEN) -fomit-frame-pointer -fno-asynchronous-unwind-tables \
+GUEST_CFLAGS := $(CFLAGS_ALL) -Oz -fPIE $(HARDEN) -fomit-frame-pointer \
+	-fno-asynchronous-unwind-tables \
 	-fno-unwind-tables \
-	$(if $(filter aarch64,$(ARCH)),-mno-outline-atomics -mbranch-protection=pac-ret,-fcf-protection=none)
-# The workaround for an erratum of Cortex-A53 rewrites an address in place, which always reaches in programs this small:
-# its other way, stubs, comes with up to 12 KiB of padding.
+	$(if $(filter aarch64,$(ARCH)),-mno-outline-atomics \
+	-mbranch-protection=pac-ret,-fcf-protection=none)
+# The workaround for an erratum of Cortex-A53 rewrites an address in place, which always reaches in
+# programs this small: its other way, stubs, comes with up to 12 KiB of padding.
 GUEST_LDFLAGS := $(LDFLAGS_ALL) -nostdlib -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
 	$(if $(filter aarch64,$(ARCH)),-Wl$(comma)--fix-cortex-a53-843419=adr)
 GUEST_PIE := -static-pie $(MUSL)/rcrt1.o $(MUSL)/crti.o
-# codev-init lies at a fixed address: it reads nothing that other processes or the network sent, and the relocations of
-# its tables would be a tenth of it.
+# codev-init lies at a fixed address: it reads nothing that other processes or the network sent, and
+# the relocations of its tables would be a tenth of it.
 GUEST_WHOLE := -fno-pie -flto=auto $(if $(filter aarch64,$(ARCH)),-mcmodel=tiny)
 GUEST_FIXED := $(GUEST_WHOLE) -static -no-pie $(MUSL)/crt1.o $(MUSL)/crti.o
 GUEST_LIBS := -L$(SYSROOT)/usr/lib/$(ARCH)-linux-gnu -L$(MUSL) \
@@ -117,7 +125,8 @@ codev-agent-reconnect_LDFLAGS := -Wl,--wrap=connection_open
 
 FUZZ_CC ?= clang
 FUZZ_CPPFLAGS := $(HOST_CPPFLAGS)
-FUZZ_CFLAGS := $(CFLAGS_ALL) -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+FUZZ_CFLAGS := $(CFLAGS_ALL) -O1 -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize-recover=all
 FUZZ_LDFLAGS := -fsanitize=fuzzer,address,undefined
 
 # --- what there is to build -----------------------------------------------------------------------
@@ -126,21 +135,26 @@ host_objects = $(patsubst %.c,$(HOST_OBJ)/%.o,$(filter %.c,$(1)))
 guest_objects = $(patsubst %.c,$(GUEST_OBJ)/%.o,$(filter %.c,$(1)))
 fuzz_objects = $(patsubst %.c,$(FUZZ_OBJ)/%.o,$(filter %.c,$(1)))
 
-# The agent runs in the guest; natively it is built only for tests under sanitizers, which static musl cannot carry.
-HOST_PROGRAMS := $(if $(BROKER_MAIN),$(BIN)/codev-broker) $(if $(SANDBOX_MAIN),$(BIN)/codev-sandbox) \
+# The agent runs in the guest; natively it is built only for tests under sanitizers, which static
+# musl cannot carry.
+HOST_PROGRAMS := $(if $(BROKER_MAIN),$(BIN)/codev-broker) $(if \
+	$(SANDBOX_MAIN),$(BIN)/codev-sandbox) \
 	$(if $(VSOCK_FIXES_SRCS),$(BIN)/codev-vsock-fixes.so) \
 	$(if $(SAN),$(if $(AGENT_MAIN),$(BIN)/codev-agent))
 GUEST_PROGRAMS := $(if $(INIT_MAIN),$(GUEST)/codev-init) $(if $(AGENT_MAIN),$(GUEST)/codev-agent) \
-	$(if $(PROBE_MAIN),$(GUEST)/probe $(GUEST)/codev-agent-reconnect) $(if $(RIG_MAIN),$(GUEST)/rig-program)
+	$(if $(PROBE_MAIN),$(GUEST)/probe $(GUEST)/codev-agent-reconnect) $(if \
+	$(RIG_MAIN),$(GUEST)/rig-program)
 UNIT_PROGRAMS := $(UNIT_TESTS:%=$(VARIANT)/unit/test_%)
 FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(B)/fuzz/fuzz_%)
 KERNEL := $(if $(filter x86_64,$(ARCH)),$(GUEST)/vmlinux $(GUEST)/vmlinuz,$(GUEST)/Image)
-BENCH_PROGRAMS := $(if $(BENCH_SRCS),$(BIN)/bench-load $(BIN)/bench-count.so $(GUEST)/bench-load $(NFT_DRIVER))
+BENCH_PROGRAMS := $(if $(BENCH_SRCS),$(BIN)/bench-load $(BIN)/bench-count.so $(GUEST)/bench-load \
+	$(NFT_DRIVER))
 IMAGE := $(GUEST)/rootfs.erofs $(GUEST)/rootfs.tar
 TOOLS := $(B)/tools/.complete
 RIG := $(if $(and $(RIG_MAIN),$(filter x86_64,$(ARCH))),$(GUEST)/rig/initramfs $(BIN)/codev-rig)
 
-.PHONY: all host guest programs kernel image tools rig packages unit system qemu test-qemu fuzz fuzz-targets test lint \
+.PHONY: all host guest programs kernel image tools rig packages unit system qemu test-qemu fuzz \
+	fuzz-targets test lint \
 	format run picture soak boots bench bench-boot clean help FORCE
 
 all: host guest tools
@@ -153,17 +167,18 @@ rig: $(RIG)
 fuzz-targets: $(FUZZ_PROGRAMS)
 
 help:
-	@echo 'make                    host programs, and guest programs, kernel and image for ARCH=x86_64|aarch64'
+	@echo 'make                    host and guest programs, kernel and image (ARCH=x86_64|aarch64)'
 	@echo 'make run                the tour: a sandbox that shows what it can and cannot do'
-	@echo 'make test               unit and system (also under sanitizers), fuzz, the tour on both architectures, qemu'
-	@echo 'make unit|system|qemu   one layer of tests; SAN=1: under sanitizers, those inside the guest too'
+	@echo 'make test               unit, system (also sanitized), fuzz, the tour on both architectures, qemu'
+	@echo 'make unit|system|qemu   one layer of tests; SAN=1: under sanitizers, inside the guest too'
 	@echo 'make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
-	@echo 'make lint               layers, lengths, cppcheck, clang-tidy, clang-format'
-	@echo 'make image FLAVOR=debian   a guest with compilers, runtimes and a browser: rootfs-debian.erofs and .tar'
+	@echo 'make lint               rooms, words, columns, references, cppcheck, clang-tidy, clang-format'
+	@echo 'make picture            draws the tour for the README: doc/tour.svg'
+	@echo 'make image FLAVOR=debian   a guest with compilers, runtimes and a browser (rootfs-debian)'
 	@echo 'make boots              $(BOOTS) boots in a row (BOOTS=)'
 	@echo 'make soak               mixed load on the broker for SOAK_SECONDS=$(SOAK_SECONDS)'
-	@echo 'make bench PART=NAME    measurements, all without PART: boot relay vsock broker firewall scaling rewrite'
-	@echo 'make rig                what codev-sandbox run --wsl needs: a machine that behaves as WSL does'
+	@echo 'make bench PART=NAME    measurements (boot relay vsock broker firewall scaling rewrite)'
+	@echo 'make rig                the machine that behaves as WSL does, for tests'
 	@echo 'make host|programs|kernel|image|tools|packages|clean'
 	@echo 'V=1 shows commands, KERNEL_SRC=DIR takes another kernel source'
 
@@ -183,7 +198,8 @@ $(TOOLS): rootfs/sysroot.sh rootfs/guest-packages | packages
 
 # --- objects --------------------------------------------------------------------------------------
 
-# $(1) folder, $(2) HOST, GUEST or FUZZ, $(3) its sysroot; .flags holds the flags that the folder's objects have.
+# $(1) folder, $(2) HOST, GUEST or FUZZ, $(3) its sysroot; .flags holds the flags that the folder's
+# objects have.
 define object_rules
 $(1)/.flags: FORCE
 	@mkdir -p $$(@D)
@@ -226,23 +242,26 @@ $(BIN)/bench-count.so: $(BENCH_COUNT_SRCS) | packages
 $(BIN)/codev-vsock-fixes.so $(BIN)/bench-count.so:
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(HOST_CC) $(HOST_CPPFLAGS) $(CFLAGS_ALL) -O2 -fPIC $(HARDEN) $(LDFLAGS_ALL) -shared -o $@ $(filter %.c,$^)
+	$(Q)$(HOST_CC) $(HOST_CPPFLAGS) $(CFLAGS_ALL) -O2 -fPIC $(HARDEN) $(LDFLAGS_ALL) -shared -o $@ \
+		$(filter %.c,$^)
 
-# Linked with debug information beside the objects, stripped into build/guest, and refused when too large.
-# What only the program at a fixed address uses: its tables of addresses need no relocation, and it is optimised as a
-# whole (a tenth less).
+# Linked with debug information beside the objects, stripped into build/guest, and refused when too
+# large. What only the program at a fixed address uses: its tables of addresses need no relocation,
+# and it is optimised as a whole (a tenth less).
 $(GUEST_OBJ)/init/%.o $(GUEST_OBJ)/nft/%.o: GUEST_CFLAGS += $(GUEST_WHOLE)
 # $(1) program's name, $(2) sources, $(3) GUEST_PIE or GUEST_FIXED
 define guest_program
 $(GUEST_OBJ)/$(1): $(call guest_objects,$(2)) $(GUEST_OBJ)/libcommon.a
 	$$(call say,LD,$$@)
-	$$(Q)$$(GUEST_CC) $$(GUEST_CFLAGS) $$(GUEST_LDFLAGS) $$($(1)_LDFLAGS) $$($(3)) -o $$@ $$(filter %.o,$$^) $$(GUEST_LIBS)
+	$$(Q)$$(GUEST_CC) $$(GUEST_CFLAGS) $$(GUEST_LDFLAGS) $$($(1)_LDFLAGS) $$($(3)) -o $$@ $$(filter \
+		%.o,$$^) $$(GUEST_LIBS)
 
 $(GUEST)/$(1): $(GUEST_OBJ)/$(1)
 	$$(call say,STRIP,$$@)
 	@mkdir -p $$(@D)
 	$$(Q)$$(GUEST_STRIP) -s -R .comment -o $$@ $$<
-	@size=$$$$(stat -c %s $$@); most=$(or $($(1)_MAX_BYTES),$(GUEST_MAX_BYTES)); [ $$$$size -le $$$$most ] || \
+	@size=$$$$(stat -c %s $$@); most=$(or $($(1)_MAX_BYTES),$(GUEST_MAX_BYTES)); [ $$$$size -le \
+		$$$$most ] || \
 		{ echo "error: $$@ has $$$$size bytes, more than $$$$most" >&2; exit 1; }
 endef
 $(eval $(call guest_program,codev-init,$(INIT_SRCS) $(NFT_SRCS) $(INIT_MAIN),GUEST_FIXED))
@@ -272,20 +291,25 @@ $(foreach target,$(FUZZ_TARGETS),$(eval $(call fuzz_program,$(target))))
 
 # --- kernel and image -----------------------------------------------------------------------------
 
-$(KERNEL) &: kconfig/kernel.sh kconfig/check.sh kconfig/base.config kconfig/$(ARCH).config kconfig/required \
+$(KERNEL) &: kconfig/kernel.sh kconfig/check.sh kconfig/base.config kconfig/$(ARCH).config \
+	kconfig/required \
 		kconfig/forbidden | packages
 	$(Q)KERNEL_SRC='$(KERNEL_SRC)' kconfig/kernel.sh $(ARCH) $(GUEST)
 
 IMAGE_INPUTS := $(shell find rootfs -type f)
-$(IMAGE) &: $(IMAGE_INPUTS) $(filter-out %/probe %/codev-agent-reconnect %/rig-program,$(GUEST_PROGRAMS)) $(SYSROOT)/.complete | packages
+$(IMAGE) &: $(IMAGE_INPUTS) $(filter-out %/probe %/codev-agent-reconnect \
+	%/rig-program,$(GUEST_PROGRAMS)) $(SYSROOT)/.complete | packages
 	$(call say,IMAGE,$(GUEST)/rootfs.erofs)
-	$(Q)rootfs/image.py $(if $(and $(INIT_MAIN),$(AGENT_MAIN)),,--allow-missing) $(ARCH) $(SYSROOT) $(GUEST)
+	$(Q)rootfs/image.py $(if $(and $(INIT_MAIN),$(AGENT_MAIN)),,--allow-missing) $(ARCH) $(SYSROOT) \
+		$(GUEST)
 
-# The rig that behaves as WSL does: Debian's kernel and its modules, our programs for what WSL and Windows do there.
+# The rig that behaves as WSL does: Debian's kernel and its modules, our programs for what WSL and
+# Windows do there.
 $(B)/rig/.complete: rootfs/sysroot.sh rootfs/guest-packages | packages
 	$(Q)rootfs/sysroot.sh rig x86_64 $(@D)
 
-$(GUEST)/rig/initramfs: qemu-harness/wsl-rig/build.py qemu-harness/wsl-rig/start qemu-harness/wsl-rig/import $(GUEST)/rig-program \
+$(GUEST)/rig/initramfs: qemu-harness/wsl-rig/build.py qemu-harness/wsl-rig/start \
+	qemu-harness/wsl-rig/import $(GUEST)/rig-program \
 		$(B)/rig/.complete $(SYSROOT)/.complete
 	$(call say,RIG,$@)
 	$(Q)qemu-harness/wsl-rig/build.py $(B)/rig $(SYSROOT) $(GUEST)
@@ -300,8 +324,10 @@ include test/harness/fail_stage.mk test/san/san.mk
 
 # --- tests and measurements -----------------------------------------------------------------------
 
-TEST_RUN := CODEV_BUILD=$(B) CODEV_ARCH=$(ARCH) FUZZ_SECONDS=$(FUZZ_SECONDS) UNIT_TESTS='$(strip $(UNIT_TESTS))' \
-	FUZZ_TARGETS='$(strip $(FUZZ_TARGETS))' FUZZ_LONG='$(strip $(FUZZ_LONG))' test/run $(if $(T),-k '$(T)')
+TEST_RUN := CODEV_BUILD=$(B) CODEV_ARCH=$(ARCH) FUZZ_SECONDS=$(FUZZ_SECONDS) \
+	UNIT_TESTS='$(strip $(UNIT_TESTS))' \
+	FUZZ_TARGETS='$(strip $(FUZZ_TARGETS))' FUZZ_LONG='$(strip $(FUZZ_LONG))' test/run $(if $(T),-k \
+	'$(T)')
 
 # T=NAME runs one test; only what it needs is built.
 unit: $(if $(T),$(patsubst %,$(VARIANT)/unit/test_%,$(filter $(UNIT_TESTS),$(T))),$(UNIT_PROGRAMS))
@@ -325,10 +351,13 @@ sanitized-tests: $(UNIT_PROGRAMS)
 boots: all
 	$(Q)CODEV_BOOTS=$(BOOTS) CODEV_BOOTS_STRICT=1 $(TEST_RUN) -k test_boots.py qemu
 
-ALL_SOURCES = $(COMMON_SRCS) $(COMMON_GUEST_SRCS) $(NFT_SRCS) $(INIT_SRCS) $(INIT_MAIN) $(AGENT_SRCS) $(AGENT_MAIN) \
-	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_FIXES_SRCS) $(SAN_SRCS) $(SAN_FIRST_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) $(AGENT_RECONNECT_SRCS) $(RIG_SRCS) $(RIG_MAIN) \
+ALL_SOURCES = $(COMMON_SRCS) $(COMMON_GUEST_SRCS) $(NFT_SRCS) $(INIT_SRCS) $(INIT_MAIN) \
+	$(AGENT_SRCS) $(AGENT_MAIN) \
+	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_FIXES_SRCS) $(SAN_SRCS) \
+	$(SAN_FIRST_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) $(AGENT_RECONNECT_SRCS) $(RIG_SRCS) $(RIG_MAIN) \
 	$(BENCH_SRCS) $(BENCH_HOST_SRCS) $(BENCH_GUEST_SRCS) $(BENCH_COUNT_SRCS) \
-	$(foreach test,$(UNIT_TESTS),$(unit_$(test)_SRCS)) $(foreach target,$(FUZZ_TARGETS),$(fuzz_$(target)_SRCS))
+	$(foreach test,$(UNIT_TESTS),$(unit_$(test)_SRCS)) $(foreach \
+	target,$(FUZZ_TARGETS),$(fuzz_$(target)_SRCS))
 
 # T=CHECK runs one check.
 lint: $(HOST_SYSROOT)/.complete | packages

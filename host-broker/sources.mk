@@ -1,4 +1,5 @@
-# Parsers, policy and configuration: pure code, no event loop. Unit tests and fuzz targets link this list.
+# Parsers, policy and configuration: pure code, no event loop. Unit tests and fuzz targets link this
+# list.
 BROKER_PARSER_SRCS := \
 	host-broker/http/body_decoder.c \
 	host-broker/http/broker_error.c \

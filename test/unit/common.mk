@@ -1,5 +1,6 @@
 # Unit tests of common/. Each is linked with all of it; what a test does not use costs nothing.
-COMMON_UNIT_TESTS := encoding endpoint endpoint_socket escape failure io json json_string json_suite \
+COMMON_UNIT_TESTS := encoding endpoint endpoint_socket escape failure io json json_string \
+	json_suite \
     json_writer line_buffer number preface seccomp_filter_linux secret utf8
 UNIT_TESTS += $(COMMON_UNIT_TESTS)
 $(foreach test,$(COMMON_UNIT_TESTS),\

@@ -1,8 +1,10 @@
-# Unit tests of nft/, and the program through which test/system/test_nft.py drives it on the real kernel.
+# Unit tests of nft/, and the program through which test/system/test_nft.py drives it on the real
+# kernel.
 UNIT_TESTS += nft_policy nft_firewall
 NFT_TEST_SRCS := $(NFT_SRCS) $(COMMON_SRCS)
 unit_nft_policy_SRCS := test/unit/nft/test_nft_policy.c $(NFT_TEST_SRCS)
-unit_nft_firewall_SRCS := test/unit/nft/test_nft_firewall.c test/harness/fake_nftables.c $(NFT_TEST_SRCS)
+unit_nft_firewall_SRCS := test/unit/nft/test_nft_firewall.c test/harness/fake_nftables.c \
+	$(NFT_TEST_SRCS)
 unit_nft_firewall_LDFLAGS := -Wl,--wrap=socket,--wrap=bind,--wrap=getsockname,--wrap=setsockopt \
     -Wl,--wrap=sendto,--wrap=recvmsg,--wrap=mnl_socket_close
 
