@@ -65,6 +65,13 @@ static int check_dial(const struct relay_config *config, const struct relay_forw
     return 0;
 }
 
+static int check_framed(const struct relay_forward *forward, struct failure *why)
+{
+    if (forward->framed && (forward->role != RELAY_TO_SERVER || !forward->half_close))
+        return failure_set(why, EINVAL, "pieces where no end is passed on to a server");
+    return 0;
+}
+
 static int check_forward(const struct relay_config *config, const struct relay_forward *forward,
                          struct failure *why)
 {
@@ -78,7 +85,9 @@ static int check_forward(const struct relay_config *config, const struct relay_f
         if (result < 0)
             return result;
     }
-    int result = check_pin(forward, why);
+    int result = check_framed(forward, why);
+    if (result == 0)
+        result = check_pin(forward, why);
     return result < 0 ? result : check_secret(forward, why);
 }
 

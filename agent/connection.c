@@ -58,6 +58,9 @@ static void adopt(struct relay *relay, struct connection *connection, unsigned f
     connection->forward = (uint8_t)forward;
     connection->role = row->role;
     connection->half_close = row->half_close;
+    connection->framed = row->framed;
+    connection->told_closed = false;
+    connection->pieces = (struct piece_reader){0};
     connection->behind_agent = relay->listeners[forward].is_unix;
     connection->reset = false;
     connection->sides[SIDE_CLIENT] = (struct side){.fd = fd};
@@ -113,10 +116,19 @@ void connection_refuse(struct relay *relay, struct connection *connection, unsig
     connection_rearm(relay, connection);
 }
 
-static void pass_end_to(struct connection *connection, enum connection_side which)
+/* Nothing is pending for that side. */
+static void pass_end_to(struct relay *relay, struct connection *connection,
+                        enum connection_side which)
 {
+    uint8_t end[PIECE_HEAD];
     connection->sides[which].told = true;
-    shutdown(connection->sides[which].fd, SHUT_WR);
+    if (which == SIDE_TARGET || !connection->framed) {
+        shutdown(connection->sides[which].fd, SHUT_WR);
+        return;
+    }
+    piece_write_head(end, 0);
+    flow_put(&connection->flows[SIDE_TARGET], end, sizeof(end));
+    transfer_to(relay, connection, SIDE_CLIENT);
 }
 
 /* Does what the rules say, until they say that nothing is to be done. */
@@ -131,10 +143,10 @@ static void settle(struct relay *relay, struct connection *connection)
             return;
         }
         case VERDICT_PASS_END_TO_CLIENT:
-            pass_end_to(connection, SIDE_CLIENT);
+            pass_end_to(relay, connection, SIDE_CLIENT);
             break;
         case VERDICT_PASS_END_TO_TARGET:
-            pass_end_to(connection, SIDE_TARGET);
+            pass_end_to(relay, connection, SIDE_TARGET);
             break;
         case VERDICT_CLOSE:
             connection_close(relay, connection);
@@ -143,8 +155,13 @@ static void settle(struct relay *relay, struct connection *connection)
             connection_break(relay, connection);
             return;
         case VERDICT_LINGER:
-            linger(relay, connection);
-            return;
+            if (!connection->framed) {
+                linger(relay, connection);
+                return;
+            }
+            connection->told_closed = true;
+            pass_end_to(relay, connection, SIDE_CLIENT);
+            break;
         case VERDICT_APOLOGISE:
             relay->preferred[connection
                                  ->forward]++; /* the next client starts with another address */
@@ -292,6 +309,14 @@ void connection_event(struct relay *relay, struct connection *connection,
     connection_rearm(relay, connection);
 }
 
+static void end_at_limit(struct relay *relay, struct connection *connection, bool clean)
+{
+    if (clean)
+        connection_close(relay, connection);
+    else
+        connection_break(relay, connection);
+}
+
 void connection_expired(struct relay *relay, struct connection *connection)
 {
     switch (connection->state) {
@@ -304,9 +329,13 @@ void connection_expired(struct relay *relay, struct connection *connection)
         dial_expired(relay, connection);
         break;
     case CONNECTION_DEMANDING:
-    case CONNECTION_JOINED: /* half open for too long */
-    case CONNECTION_LINGERING:
         connection_close(relay, connection);
+        break;
+    case CONNECTION_JOINED: /* half open for too long */
+        end_at_limit(relay, connection, connection_judge_expired(connection) == VERDICT_CLOSE);
+        break;
+    case CONNECTION_LINGERING:
+        end_at_limit(relay, connection, connection->flows[SIDE_TARGET].length == 0);
         break;
     }
     connection_rearm(relay, connection);

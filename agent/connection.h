@@ -8,13 +8,18 @@
  *                             |           |           |         ^
  *                             +-----------+--------> LINGERING -+
  *
- * What a connection wants of its sockets, whether it has to end and how long it may be half open are
- * pure functions of it (connection_rules.c). Handlers (connection.c, transfer.c, dial.c) move bytes and only mark
- * a connection for its end; one sweep per wake-up frees, so an event that was fetched earlier never
- * meets a slot in its next life.
+ * What a connection wants of its sockets, whether it has to end and how long it may be half open
+ * are pure functions of it (connection_rules.c). Handlers (connection.c, transfer.c, dial.c) move
+ * bytes and only mark a connection for its end; one sweep per wake-up frees, so an event that was
+ * fetched earlier never meets a slot in its next life.
  *
- * Two agents of a pair (WSL) speak to each other over Unix sockets, where no reset exists. There a whole
- * close that was not announced by an end of sending is the break: connection_is_cut.
+ * Two agents of a pair (WSL) speak to each other over Unix sockets, where no reset exists. There a
+ * whole close that was not announced by an end of sending is the break: connection_is_cut.
+ *
+ * Vsock has no reset that a peer could tell from an end either. So the client of a `framed` way in
+ * speaks in pieces (common/wire/piece.h): flows[SIDE_TARGET] then holds pieces, flows[SIDE_CLIENT]
+ * plain bytes. Such a client's end is `ended`, its close `gone`, and a close without an end is
+ * `broken`.
  */
 #ifndef AGENT_CONNECTION_H
 #define AGENT_CONNECTION_H
@@ -23,6 +28,7 @@
 #include <stdint.h>
 
 #include "agent/flow.h"
+#include "common/wire/piece.h"
 #include "common/wire/preface.h"
 #include "common/wire/relay_config.h"
 
@@ -93,16 +99,19 @@ struct connection {
     uint8_t forward;      /* row of the table of forwards */
     enum relay_role role; /* copies of that row's */
     bool half_close;
+    bool framed;       /* the client speaks in pieces */
+    bool told_closed;  /* framed: the client knows that the target takes nothing any more */
     bool behind_agent; /* the client is the other agent of the pair */
-    bool reset;        /* the sweep breaks both sides off instead of closing them */
+    bool reset;        /* the sweep breaks a side off that does not have the other's whole stream */
     struct side sides[2];
     struct flow flows[2];
-    struct tls_link *tls; /* of the target; NULL for plain */
-    uint64_t serial;      /* orders connections by age */
-    int64_t deadline;     /* what happens then depends on the state; NEVER: nothing */
-    int64_t moved;        /* JOINED: when the last byte moved */
-    int64_t dial_until;   /* DIALLING: when to give up */
-    uint32_t dial_left;   /* addresses not yet tried in this round */
+    struct tls_link *tls;       /* of the target; NULL for plain */
+    struct piece_reader pieces; /* from the client, if framed */
+    uint64_t serial;            /* orders connections by age */
+    int64_t deadline;           /* what happens then depends on the state; NEVER: nothing */
+    int64_t moved;              /* JOINED: when the last byte moved */
+    int64_t dial_until;         /* DIALLING: when to give up */
+    uint32_t dial_left;         /* addresses not yet tried in this round */
     uint32_t dial_index;
     int32_t dial_backoff; /* ms */
     int dial_error;       /* errno that says most of this round's failures */
@@ -131,8 +140,17 @@ extern const char *const connection_verdict_names[VERDICT_COUNT];
 /* What has to happen to a joined connection after bytes moved or a side ended. */
 enum connection_verdict connection_judge(const struct connection *connection);
 
-/* For how many milliseconds without a byte a joined connection may go on; NEVER while both sides live. */
+/* For how many milliseconds without a byte a joined connection may go on; NEVER while both sides
+ * live. A framed client lives until it has closed: the host knows when its own client has
+ * everything or is gone, and closes then. */
 int64_t connection_end_limit(const struct connection *connection);
+
+/* Whether this side has the other's whole stream, up to its end: what it may be closed after. */
+bool connection_has_all(const struct connection *connection, enum connection_side which);
+
+/* What happens at that limit: a break for each side that does not have all; a close where a
+ * server's end is passed on in no other way. */
+enum connection_verdict connection_judge_expired(const struct connection *connection);
 
 /* Whether an end that was just read, with `gone` and `told` set, is a break on the Unix socket between
  * two agents. When our own sending has ended there, a whole close cannot be told apart from it; and one

@@ -33,11 +33,13 @@ const struct role_rules role_rules[] = {
 };
 static_assert(ARRAY_LENGTH(role_rules) == RELAY_ROLE_COUNT, "rules for each role");
 
-/* Through TLS only a whole record can be received. */
+/* Through TLS only a whole record can be received, and a piece needs room for its length. */
 static bool has_room_from(const struct connection *connection, enum connection_side which)
 {
     const struct flow *flow = &connection->flows[which];
     bool secure = which == SIDE_TARGET && connection->tls != NULL;
+    if (which == SIDE_TARGET && connection->framed)
+        return flow_has_room_for(flow, PIECE_HEAD + 1);
     return secure ? flow_has_room_for(flow, TLS_RECORD_MAX) : flow_has_room(flow);
 }
 
@@ -45,8 +47,9 @@ static uint32_t interest_joined(const struct connection *connection, enum connec
 {
     const struct side *side = &connection->sides[which];
     const struct side *other = &connection->sides[other_side(which)];
+    bool may_close = which == SIDE_CLIENT && connection->framed && !side->gone;
     uint32_t interest = 0;
-    if (!side->ended && (has_room_from(connection, which) || other->refuses))
+    if (!side->ended ? has_room_from(connection, which) || other->refuses : may_close)
         interest |= EPOLLIN;
     if ((connection->flows[other_side(which)].length > 0 || side->unsent) && !side->refuses)
         interest |= EPOLLOUT;
@@ -101,15 +104,26 @@ static enum connection_verdict judge_request(const struct connection *connection
     return broker->broken ? VERDICT_BREAK : VERDICT_LINGER;
 }
 
+/* The end of a target whose client speaks in pieces: only the host closes once it was passed on. */
+static enum connection_verdict judge_end_before_pieces(const struct connection *connection)
+{
+    if (connection->sides[SIDE_CLIENT].told)
+        return connection->sides[SIDE_TARGET].gone && !connection->told_closed ? VERDICT_LINGER
+                                                                               : VERDICT_KEEP;
+    return connection->sides[SIDE_TARGET].broken ? VERDICT_BREAK : VERDICT_PASS_END_TO_CLIENT;
+}
+
 static enum connection_verdict judge_end_of(const struct connection *connection,
                                             enum connection_side which)
 {
     const struct side *side = &connection->sides[which];
     if (!side->ended || connection->flows[which].length > 0)
         return VERDICT_KEEP;
+    if (connection->framed && which == SIDE_TARGET)
+        return judge_end_before_pieces(connection);
     if (side->broken)
         return VERDICT_BREAK;
-    if (side->gone) /* where the client can be told apart from its connection, it may still be sending */
+    if (side->gone) /* where ends are passed on, the client may still be sending */
         return which == SIDE_TARGET && connection->half_close ? VERDICT_LINGER : VERDICT_CLOSE;
     if (connection->half_close && !connection->sides[other_side(which)].told)
         return which == SIDE_CLIENT ? VERDICT_PASS_END_TO_TARGET : VERDICT_PASS_END_TO_CLIENT;
@@ -126,7 +140,7 @@ static enum connection_verdict judge_both_ways(const struct connection *connecti
     bool delivered =
         connection->flows[SIDE_CLIENT].length == 0 && connection->flows[SIDE_TARGET].length == 0;
     bool ended = connection->sides[SIDE_CLIENT].ended && connection->sides[SIDE_TARGET].ended;
-    return ended && delivered ? VERDICT_CLOSE : VERDICT_KEEP;
+    return ended && delivered && !connection->framed ? VERDICT_CLOSE : VERDICT_KEEP;
 }
 
 enum connection_verdict connection_judge(const struct connection *connection)
@@ -156,9 +170,24 @@ int64_t connection_end_limit(const struct connection *connection)
     const struct side *target = &connection->sides[SIDE_TARGET];
     if (!client->ended && !client->leaving && !target->ended && !target->leaving)
         return NEVER;
+    if (connection->framed && !client->gone)
+        return NEVER;
     if (connection->flows[SIDE_CLIENT].length > 0 || connection->flows[SIDE_TARGET].length > 0)
         return HALF_OPEN_STALLED_MS;
     if (connection->half_close)
         return HALF_OPEN_PASSED_MS;
     return target->ended ? SERVER_ENDED_QUIET_MS : HALF_OPEN_QUIET_MS;
+}
+
+bool connection_has_all(const struct connection *connection, enum connection_side which)
+{
+    const struct side *other = &connection->sides[other_side(which)];
+    return other->ended && !other->broken && connection->flows[other_side(which)].length == 0;
+}
+
+enum connection_verdict connection_judge_expired(const struct connection *connection)
+{
+    bool closes_for_end = !connection->half_close && connection_has_all(connection, SIDE_CLIENT) &&
+                          connection->flows[SIDE_CLIENT].length == 0;
+    return closes_for_end ? VERDICT_CLOSE : VERDICT_BREAK;
 }

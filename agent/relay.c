@@ -255,10 +255,11 @@ static void sweep(struct relay *relay)
         struct connection *connection = &relay->connections[relay->marked];
         relay->marked = connection->next;
         tls_finish(connection);
-        for (unsigned which = 0; which < 2; which++) {
-            side_close(&connection->sides[which], connection->reset);
+        for (unsigned which = 0; which < 2; which++)
+            side_close(&connection->sides[which],
+                       connection->reset && !connection_has_all(connection, which));
+        for (unsigned which = 0; which < 2; which++)
             flow_reset(&connection->flows[which]);
-        }
         slot_free(relay, connection);
     }
     for (unsigned i = 0; i < relay->config.forward_count; i++) {

@@ -69,6 +69,61 @@ void transfer_to(struct relay *relay, struct connection *connection, enum connec
     side->gone |= side->ended;
 }
 
+/* As flow_receive, as one piece: its length is written once it is known. */
+static ssize_t receive_as_piece(struct flow *flow, int fd)
+{
+    uint8_t head[PIECE_HEAD] = {0};
+    struct flow before = *flow;
+    flow_put(flow, head, sizeof(head));
+    ssize_t received = flow_receive(flow, fd);
+    if (received <= 0) {
+        flow->length = before.length;
+        return received;
+    }
+    uint32_t length = flow->length;
+    piece_write_head(head, (size_t)received);
+    flow->length = before.length;
+    flow_put(flow, head, sizeof(head));
+    flow->length = length;
+    return received;
+}
+
+/* As flow_receive, without the lengths of the pieces. Bytes behind the end are an error of the
+ * host's. */
+static ssize_t receive_pieces(struct piece_reader *reader, struct flow *flow, int fd)
+{
+    static uint8_t bytes[16 * 1024];
+    size_t room = FLOW_SIZE - flow->length;
+    ssize_t received = recv(fd, bytes, room < sizeof(bytes) ? room : sizeof(bytes), MSG_DONTWAIT);
+    if (received <= 0)
+        return received < 0 ? (errno == EINTR ? -EAGAIN : -errno) : 0;
+    size_t length = (size_t)received;
+    for (size_t at = 0; at < length;) {
+        at += piece_read_head(reader, bytes + at, length - at);
+        size_t piece = reader->left < length - at ? reader->left : length - at;
+        if (!piece_reader_is_right(reader) || (piece == 0 && at < length))
+            return -EPROTO;
+        flow_put(flow, bytes + at, piece);
+        reader->left -= (uint16_t)piece;
+        at += piece;
+    }
+    flow->received += length;
+    return received;
+}
+
+static ssize_t receive_from(struct connection *connection, enum connection_side which)
+{
+    struct flow *flow = &connection->flows[which];
+    int fd = connection->sides[which].fd;
+    struct tls_link *link = link_of(connection, which);
+    if (link)
+        return receive_by(link, flow, &connection->sides[which]);
+    if (!connection->framed)
+        return flow_receive(flow, fd);
+    return which == SIDE_CLIENT ? receive_pieces(&connection->pieces, flow, fd)
+                                : receive_as_piece(flow, fd);
+}
+
 /* True when the peer closed whole, not only its sending. TCP cannot tell and says false. */
 static bool takes_nothing(int fd)
 {
@@ -78,17 +133,24 @@ static bool takes_nothing(int fd)
 void transfer_from(struct relay *relay, struct connection *connection, enum connection_side which)
 {
     struct side *side = &connection->sides[which];
-    struct flow *flow = &connection->flows[which];
-    struct tls_link *link = link_of(connection, which);
-    ssize_t received = link ? receive_by(link, flow, side) : flow_receive(flow, side->fd);
+    bool in_pieces = connection->framed && which == SIDE_CLIENT;
+    ssize_t received = receive_from(connection, which);
     if (received == -EAGAIN)
         return;
     if (received > 0) {
         connection->moved = relay->now;
+        if (in_pieces && connection->pieces.ended)
+            side->ended = side->leaving = true;
         transfer_to(relay, connection, other_side(which));
         return;
     }
     side->ended = side->leaving = true;
+    if (in_pieces) {
+        side->gone = true;
+        side->broken |= !connection->pieces.ended || received == -EPROTO;
+        connection->moved = relay->now;
+        return;
+    }
     side->broken |= received < 0;
     side->gone = side->broken || side->refuses || takes_nothing(side->fd);
     side->broken |= connection_is_cut(connection, which);

@@ -38,6 +38,8 @@ struct relay_forward {
     int32_t listen_fd;
     uint32_t role;       /* enum relay_role */
     uint32_t half_close; /* pass on the end of one side's sending */
+    uint32_t framed;     /* RELAY_TO_SERVER: the client speaks in pieces (common/wire/piece.h); with
+                          * half_close */
     uint32_t dial_count;
     struct endpoint dials[RELAY_DIALS_MAX]; /* tried in order; the one that worked is kept */
     char secret[SECRET_HEX_LENGTH + 1];     /* token to say, or secret to demand; "" for none */

@@ -73,6 +73,7 @@ struct boot_way_in {
     bool present;
     struct endpoint listen;
     char secret[SECRET_HEX_LENGTH + 1];
+    bool framed; /* clients speak in pieces (common/wire/piece.h) */
 };
 
 struct boot_directory {

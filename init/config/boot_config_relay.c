@@ -106,6 +106,7 @@ static const struct schema_field way_in_fields[] = {
     {"listen", SCHEMA_REQUIRED, read_way_in_listen, offsetof(struct boot_way_in, listen), 0, 0,
      NULL},
     {"secret", SCHEMA_REQUIRED, read_secret, offsetof(struct boot_way_in, secret), 0, 0, NULL},
+    {"framed", SCHEMA_OPTIONAL, schema_read_bool, offsetof(struct boot_way_in, framed), 0, 0, NULL},
 };
 static const struct schema_table way_in_table = {way_in_fields, ARRAY_LENGTH(way_in_fields)};
 

@@ -71,7 +71,8 @@ static void add_way_in(struct relay_table *table, int fd, bool half_close,
 {
     struct relay_forward *forward = add_forward(table, RELAY_TO_SERVER, fd);
 
-    forward->half_close = half_close;
+    forward->framed = config->way_in.framed;
+    forward->half_close = half_close || config->way_in.framed;
     for (unsigned number = 0; number < ARRAY_LENGTH(loopback_addresses); number++)
         add_dial(forward, &loopback_addresses[number], config->server.port);
 }

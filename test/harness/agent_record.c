@@ -1,9 +1,10 @@
-/* Writes the record that codev-init gives to codev-agent (common/wire/relay_config.h) to standard output:
- * for tests, which make the listeners and start the agent themselves.
+/* Writes the record that codev-init gives to codev-agent (common/wire/relay_config.h) to standard
+ * output: for tests, which make the listeners and start the agent themselves.
  *
  *     agent_record [--magic N] [--route FD] [forward KEY=VALUE...]... [dns FD...]
  *
- * Keys: role=broker|server|agent|relay  fd=N  half_close=0|1  dial=ENDPOINT (repeated)  secret=  pin=
+ * Keys: role=broker|server|agent|relay  fd=N  half_close=0|1  framed=0|1  dial=ENDPOINT (repeated)
+ * secret=  pin=
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,8 @@ static void set(struct relay_forward *forward, const char *key, const char *valu
         forward->listen_fd = atoi(value);
     } else if (!strcmp(key, "half_close")) {
         forward->half_close = (uint32_t)atoi(value);
+    } else if (!strcmp(key, "framed")) {
+        forward->framed = (uint32_t)atoi(value);
     } else if (!strcmp(key, "dial")) {
         if (forward->dial_count == RELAY_DIALS_MAX ||
             endpoint_parse_dial(&forward->dials[forward->dial_count++], value, &why) < 0)

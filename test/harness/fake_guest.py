@@ -9,6 +9,7 @@ As `--vsock-device` it is given --socket and --uds-path. It accepts QEMU's conne
     channel.send(event)     a dict as a JSON line, or bytes as they are
     channel.command()       the next command, a dict; None at the end of the channel
     guest.way_in(handler)   handler(connection, port) serves what comes over CONNECT
+    guest.pieces(connection)  its stream in pieces, as codev-agent speaks behind OK (a Pieces)
     guest.console(bytes)    what the guest's kernel prints
     guest.note(object)      a JSON line into CODEV_FAKE_GUEST_NOTES, for the test to read
 
@@ -51,6 +52,42 @@ class Channel:
         self.connection.close()
 
 
+class Pieces:
+    """Both directions of a way-in connection in pieces (common/wire/piece.h)."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.left = 0
+
+    def exactly(self, length):
+        data = b""
+        while len(data) < length:
+            more = self.connection.recv(length - len(data))
+            if not more:
+                raise ConnectionResetError("no end")
+            data += more
+        return data
+
+    def recv(self, most):
+        """b"" at the end; a ConnectionResetError where the connection ends without one."""
+        if self.left == 0:
+            self.left = int.from_bytes(self.exactly(2), "big")
+        data = self.exactly(min(most, self.left))
+        self.left -= len(data)
+        return data
+
+    def sendall(self, data):
+        for at in range(0, len(data), 30000):
+            part = data[at:at + 30000]
+            self.connection.sendall(len(part).to_bytes(2, "big") + part)
+
+    def end(self):
+        """Says the end and waits until the host closes, as codev-agent does."""
+        self.connection.sendall(bytes(2))
+        while self.connection.recv(65536):
+            pass
+
+
 class Guest:
     def __init__(self, uds_path):
         self.uds_path = uds_path
@@ -87,6 +124,9 @@ class Guest:
         left = len(data)
         while left and (said := self.machine.recv(left)):
             left -= len(said)
+
+    def pieces(self, connection):
+        return Pieces(connection)
 
     def way_in(self, handler):
         self.handler = handler

@@ -198,6 +198,33 @@ def enter(front, server):
     return client, peer
 
 
+def piece(data):
+    """As the host of a framed way in sends bytes (common/wire/piece.h); nothing is the end."""
+    return len(data).to_bytes(2, "big") + data
+
+
+def pieces(data):
+    """A whole stream in pieces, with its end."""
+    return b"".join(piece(data[at:at + 30000]) for at in range(0, len(data), 30000)) + piece(b"")
+
+
+def read_piece(sock):
+    """The bytes of the next piece, b"" for the end; None when the connection ended instead."""
+    head = read_exactly(sock, 2)
+    length = int.from_bytes(head, "big")
+    data = read_exactly(sock, length)
+    return data if len(head) == 2 and len(data) == length else None
+
+
+def read_pieces(sock):
+    """All bytes up to the end, which must come."""
+    data = b""
+    while (more := read_piece(sock)) != b"":
+        assert more is not None, f"no end after {len(data)} bytes"
+        data += more
+    return data
+
+
 def read_exactly(sock, length):
     pieces = bytearray()
     while len(pieces) < length:

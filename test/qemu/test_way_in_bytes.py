@@ -1,6 +1,9 @@
 """What passes through the way in over a real vsock arrives as it was: whatever its size, its pieces and the reader's pace."""
+import contextlib
 import functools
 import hashlib
+import os
+import signal
 import socket
 import threading
 import time
@@ -179,6 +182,34 @@ def test_slow_reader_gets_everything(mode, length, pauses):
     with Server(f"{mode} {length}") as server, server.connect() as client:
         time.sleep(1)  # the buffers fill
         assert read_slowly(client, length, pauses) == (length, traffic_hash(length))
+
+
+@pytest.mark.parametrize("stopped", [None, "codev-sandbox", "vhost-device", "qemu"])
+def test_readers_that_stop_before_the_end_get_all(stopped):
+    """What is on its way at the server's end, in the guest, the device and the launcher, waits.
+
+    It waits longer than the guest's kernel keeps a connection that it has closed (8 s), whether it
+    is the readers that stand still or one of the processes in between.
+    """
+    length = 2 * MIB
+    whole = b"".join(number.to_bytes(8, "little") + block()[8:] for number in range(length // BLOCK))
+    with Server(f"source {length}") as server, contextlib.ExitStack() as stack:
+        rests = {}
+        for left in range(0, 24 * BLOCK, BLOCK):
+            client = stack.enter_context(server.connect())
+            assert read_exactly(client, length - left) == whole[:length - left]
+            rests[client] = whole[length - left:]
+        if stopped:
+            pid = server.sandbox.process.pid
+            if stopped != "codev-sandbox":
+                pid = server.sandbox.pid_of(stopped)
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(15)
+        if stopped:
+            os.kill(pid, signal.SIGCONT)
+        for client, rest in rests.items():
+            assert read_exactly(client, len(rest)) == rest
+            assert client.recv(1) == b""
 
 
 def test_64_mib_into_the_sandbox():

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from relay_harness import (SECRET, WAY_IN, accept, connect, dial_of, ended, enter, eventually,
-                           in_thread, listen_tcp, listen_unix, read_all, read_exactly, running,
-                           silent, to_server)
+                           in_thread, listen_tcp, listen_unix, piece, pieces, read_all,
+                           read_exactly, read_piece, read_pieces, running, silent, to_server)
 
 DEMANDING = 64
 
@@ -205,13 +205,102 @@ def test_hybrid_host_goes_on_sending_after_the_servers_shutdown(tmp_path):
         assert read_exactly(peer, 20_000) == b"x" * 20_000
 
 
+@pytest.fixture
+def framed(front):
+    with to_server(front, framed=1) as (agent, server):
+        before = agent.descriptors() if os.geteuid() == 0 else 0
+        yield *enter(front, server), lambda: os.geteuid() != 0 or agent.descriptors() == before
+
+
+def reset(peer):
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+
+
+def test_framed_both_directions_arrive_whole(framed):
+    client, peer, is_over = framed
+    up, down = os.urandom(3 << 20), os.urandom(3 << 20)
+    heard = []
+    with in_thread(lambda: client.sendall(pieces(up))), \
+            in_thread(lambda: (peer.sendall(down), peer.shutdown(socket.SHUT_WR))), \
+            in_thread(lambda: heard.append(read_all(peer))):
+        assert read_pieces(client) == down
+    assert heard == [up]
+    client.close()
+    eventually(is_over)
+
+
+def test_framed_in_pieces_of_one_byte_that_come_byte_by_byte(framed):
+    client, peer, _ = framed
+    for byte in b"".join(piece(bytes([number])) for number in b"question") + piece(b""):
+        client.sendall(bytes([byte]))
+        time.sleep(0.001)
+    assert read_all(peer) == b"question"
+    peer.sendall(b"answer")
+    peer.close()
+    assert read_pieces(client) == b"answer"
+
+
+def test_framed_server_that_ends_is_told_at_once_and_the_host_closes(framed):
+    """The guest's side never closes first: what closes it may throw away what is still on its way."""
+    client, peer, is_over = framed
+    peer.sendall(b"last words")
+    peer.close()
+    assert read_pieces(client) == b"last words"
+    assert silent(client, 2)
+    while silent(client, 0.1):  # the first byte makes the server's kernel say that it has closed
+        client.sendall(piece(b"to nobody"))
+    assert read_piece(client) == b"" and silent(client, 2)
+    client.sendall(piece(b""))
+    assert silent(client, 1) and (os.geteuid() != 0 or not is_over())
+    client.close()
+    eventually(is_over)
+
+
+def test_framed_server_that_breaks_off_has_no_end(framed):
+    client, peer, is_over = framed
+    peer.sendall(b"half of")
+    assert read_piece(client) == b"half of"
+    reset(peer)
+    with contextlib.suppress(ConnectionResetError):
+        assert read_piece(client) is None
+    eventually(is_over)
+
+
+@pytest.mark.parametrize("last", [b"", b"\0", b"\0\5hal", b"\0\0\0\1x"],
+                         ids=["no-end", "half-a-length", "half-a-piece", "more"])
+def test_framed_host_that_breaks_off_is_no_end_for_the_server(framed, last):
+    client, peer, is_over = framed
+    client.sendall(piece(b"half of") + last)
+    client.close()
+    with pytest.raises(ConnectionResetError):
+        assert len(read_all(peer)) < 0, "a clean end"
+    eventually(is_over)
+
+
+def test_framed_host_that_ends_and_leaves_is_an_end_for_the_server(framed):
+    client, peer, is_over = framed
+    body = os.urandom(1 << 20)
+    with in_thread(lambda: (client.sendall(pieces(body)), client.close())):
+        assert read_all(peer) == body
+    eventually(is_over)
+
+
+def test_framed_host_reads_nothing_for_longer_than_the_limits_of_ends(framed):
+    """What is pending for it when the server has ended is kept, whatever the load on the host."""
+    client, peer, _ = framed
+    body = os.urandom(8 << 20)
+    with in_thread(lambda: (peer.sendall(body), peer.close())):
+        time.sleep(3)  # the end of sending alone is given 1 s
+        assert read_pieces(client) == body
+
+
 def test_a_break_on_one_side_is_a_break_on_the_other():
     with listen_tcp() as front, to_server(front) as (_, server):
         client, peer = enter(front, server)
         peer.sendall(b"half")
         assert read_exactly(client, 4) == b"half"
-        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        peer.close()
+        reset(peer)
         with pytest.raises(ConnectionResetError):
             client.recv(1)
 

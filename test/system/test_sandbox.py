@@ -472,9 +472,11 @@ def secrets_of(rig):
 WAY_IN = """
 import threading
 tries = []
+def talk(connection):
+    %s
 def serve(connection, port):
     tries.append(port)
-    if len(tries) <= %d:
+    if len(tries) <= TRIES:
         return                                     # the end instead of OK: nobody listens yet
     connection.sendall(b'OK 1073741824\\n')
     line = b''
@@ -482,13 +484,20 @@ def serve(connection, port):
         line += connection.recv(1)
     guest.note({'preface': line.decode(), 'port': port})
     connection.sendall(b'OK\\n')
-    %s
+    stream = guest.pieces(connection)
+    talk(stream)
+    stream.end()
 guest.way_in(serve)
 channel = guest.ready()
 guest.note({'config': channel.config})
 guest.note('up')
 channel.wait_for('shutdown')
 """ + EXIT % "'code': 0"
+
+
+def way_in_scenario(talk, tries=0):
+    """A guest that refuses so many connections and then has `talk` speak on each."""
+    return (WAY_IN % talk).replace("TRIES", str(tries))
 
 
 def way_in(rig):
@@ -505,6 +514,12 @@ def way_in(rig):
             time.sleep(0.01)
 
 
+def over_tcp(rig):
+    [event] = [event for event in rig.events() if event["event"] == "way_in"]
+    host, port = event["tcp"].split(":")
+    return socket.create_connection((host, int(port)), PATIENCE)
+
+
 def receive_all(connection):
     data = b""
     while piece := connection.recv(65536):
@@ -519,7 +534,7 @@ def test_the_way_in_joins_and_tries_again(rig):
         if data.endswith(b'bye'):
             return
 """
-    process = rig.start(WAY_IN % (3, echo), "--server-port", "8080")
+    process = rig.start(way_in_scenario(echo, 3), "--server-port", "8080")
     rig.wait_for_note("up")
     with way_in(rig) as connection:
         connection.sendall(b"hello ")
@@ -540,11 +555,9 @@ def test_a_reply_after_the_clients_end_of_sending_arrives_whole(rig):
     time.sleep(1)
     connection.sendall(bytes(range(256)) * 4096)
 """
-    process = rig.start(WAY_IN % (0, reply), "--server-port", "8080", "--port", "0")
+    process = rig.start(way_in_scenario(reply), "--server-port", "8080", "--port", "0")
     rig.wait_for_note("up")
-    [event] = [event for event in rig.events() if event["event"] == "way_in"]
-    host, port = event["tcp"].split(":")
-    for connection in (way_in(rig), socket.create_connection((host, int(port)), PATIENCE)):
+    for connection in (way_in(rig), over_tcp(rig)):
         with connection:
             connection.sendall(b"request")
             connection.shutdown(socket.SHUT_WR)
@@ -555,6 +568,40 @@ def test_a_reply_after_the_clients_end_of_sending_arrives_whole(rig):
     assert b"warning: the way in is on 127.0.0.1:" in err
 
 
+@pytest.mark.parametrize("last", [b"", b"\0", b"\0\5half"])
+def test_a_stream_that_breaks_off_inside_is_no_end_outside(rig, last):
+    """Who closed the connection to the guest, and why, does not matter: the server's end did not come."""
+    part = f"""
+    connection.sendall(b'a part')
+    assert connection.recv(100) == b'go on'
+    connection.connection.sendall({last!r})
+    connection.end = lambda: None
+"""
+    rig.start(way_in_scenario(part), "--server-port", "8080", "--port", "0")
+    rig.wait_for_note("up")
+    with over_tcp(rig) as connection:
+        assert connection.recv(6) == b"a part"
+        connection.sendall(b"go on")
+        with pytest.raises(ConnectionResetError):
+            receive_all(connection)
+
+
+@pytest.mark.parametrize("victim", ["--vsock-device", "--uds-path", "-append"], ids=["launcher", "device", "qemu"])
+def test_a_sandbox_that_dies_is_no_end_for_who_is_inside(rig, victim):
+    part = """
+    connection.sendall(b'a part')
+    time.sleep(3600)
+"""
+    rig.start(way_in_scenario(part), "--server-port", "8080", "--port", "0")
+    rig.wait_for_note("up")
+    with over_tcp(rig) as connection:
+        assert connection.recv(6) == b"a part"
+        [pid] = rig.children(victim)
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(ConnectionResetError):
+            receive_all(connection)
+
+
 def test_what_a_client_sent_before_it_left_arrives(rig):
     collect = """
     data = b''
@@ -562,7 +609,7 @@ def test_what_a_client_sent_before_it_left_arrives(rig):
         data += piece
     guest.note({'length': len(data)})
 """
-    process = rig.start(WAY_IN % (0, collect), "--server-port", "8080")
+    process = rig.start(way_in_scenario(collect), "--server-port", "8080")
     rig.wait_for_note("up")
     with way_in(rig) as connection:
         connection.sendall(bytes(1000000))
@@ -576,7 +623,7 @@ def test_many_ways_in_one_stalled(rig):
     while data := connection.recv(65536):
         connection.sendall(data)
 """
-    process = rig.start(WAY_IN % (0, echo), "--server-port", "8080")
+    process = rig.start(way_in_scenario(echo), "--server-port", "8080")
     rig.wait_for_note("up")
     stalled = way_in(rig)
     stalled.setblocking(False)

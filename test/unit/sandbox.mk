@@ -2,7 +2,7 @@
 SANDBOX_UNIT_TESTS := sandbox_accelerator_linux sandbox_console sandbox_control_event \
 	sandbox_json_merge \
 	sandbox_mount_check sandbox_mount_spec sandbox_options sandbox_output_linux sandbox_run_folder \
-	sandbox_set_uid_filter_linux sandbox_tick_rate sandbox_timeline sandbox_wsl
+	sandbox_set_uid_filter_linux sandbox_tick_rate sandbox_timeline sandbox_way_in_connection sandbox_wsl
 UNIT_TESTS += $(SANDBOX_UNIT_TESTS)
 $(foreach test,$(SANDBOX_UNIT_TESTS),$(eval unit_$(test)_SRCS := $(call unit_source,$(test)) \
 	$(filter %/$(test:sandbox_%=%).c,$(SANDBOX_SRCS)) $(COMMON_SRCS)))

@@ -178,6 +178,8 @@ static void write_way_in(struct json_writer *writer, const struct boot_config_pa
     json_write_object_begin(writer);
     json_member_string(writer, "listen", listen);
     json_member_string(writer, "secret", parts->way_in_secret);
+    json_write_name(writer, "framed");
+    json_write_bool(writer, true);
     json_write_object_end(writer);
 }
 

@@ -60,14 +60,13 @@ static struct way_in_connection *find_free(struct way_in *way_in)
     return NULL;
 }
 
-/* TCP does not tell a client that closed whole from one that only ended its sending, so either keeps its
- * place for a while. In a full table the one of these that was silent for longest makes room. */
-static struct way_in_connection *find_ended(struct way_in *way_in)
+/* In a full table the half-open connection that was silent for longest makes room. */
+static struct way_in_connection *find_half_open(struct way_in *way_in)
 {
     struct way_in_connection *oldest = NULL;
     for (unsigned i = 0; i < WAY_IN_MAX; i++) {
         struct way_in_connection *connection = &way_in->connections[i];
-        if (connection->state == WAY_IN_JOINED && connection->in.ended &&
+        if (connection->state == WAY_IN_JOINED && way_in_connection_half_open(connection) &&
             (!oldest || connection->last < oldest->last))
             oldest = connection;
     }
@@ -77,7 +76,7 @@ static struct way_in_connection *find_ended(struct way_in *way_in)
 static struct way_in_connection *make_room(struct way_in *way_in)
 {
     struct way_in_connection *room = find_free(way_in);
-    if (!room && (room = find_ended(way_in)))
+    if (!room && (room = find_half_open(way_in)))
         way_in_connection_end(room);
     return room;
 }
@@ -88,7 +87,7 @@ unsigned way_in_poll(struct way_in *way_in, struct pollfd *fds, bool open, int64
     unsigned count = 0;
     if (!way_in->connections)
         return 0;
-    if (open && (find_free(way_in) || find_ended(way_in))) {
+    if (open && (find_free(way_in) || find_half_open(way_in))) {
         fds[count++] = (struct pollfd){.fd = way_in->unix_listener, .events = POLLIN};
         if (way_in->tcp_listener >= 0)
             fds[count++] = (struct pollfd){.fd = way_in->tcp_listener, .events = POLLIN};
@@ -111,11 +110,11 @@ unsigned way_in_poll(struct way_in *way_in, struct pollfd *fds, bool open, int64
 /* A listener that is ready, or not: both are non-blocking. */
 static void accept_all(struct way_in *way_in, int listener, int64_t now)
 {
-    while (listener >= 0 && (find_free(way_in) || find_ended(way_in))) {
+    while (listener >= 0 && (find_free(way_in) || find_half_open(way_in))) {
         int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (client < 0)
             return;
-        way_in_connection_begin(make_room(way_in), client, now);
+        way_in_connection_begin(make_room(way_in), client, listener == way_in->tcp_listener, now);
     }
 }
 

@@ -7,13 +7,21 @@
  *     JOINED      bytes in both directions
  *     WAITING     the guest answered with an end of file or not at all: again, later, until a bound
  *
- * Whether the server answers is known only with the guest's own `OK` (the hybrid socket accepts while
- * nobody is there), so an end before it is "not yet".
+ * Whether the server answers is known only with the guest's own `OK` (the hybrid socket accepts
+ * while nobody is there), so an end before it is "not yet".
  *
- * The end of one side's sending is not passed on (hybrid vsock cannot). A connection ends when a side
- * closes whole, or after one side has stopped sending and for 60 s no byte came. Fixed buffers, no heap
- * but the table itself; beyond WAY_IN_MAX connections one whose client has stopped sending makes room, and
- * without such a one nothing is accepted until one ends.
+ * Behind the `OK` both directions come in pieces (common/wire/piece.h), so the end of one side's
+ * sending is passed on, and a connection to the guest that ends without it is known to be broken,
+ * whatever broke it. The client is closed only after the server's end and all bytes before it; in
+ * every other case the connection is broken off: a reset over TCP. A Unix socket has no reset;
+ * there the client reads ECONNRESET when bytes of its own are unread, and an end of file otherwise.
+ *
+ * A connection ends when a side closes whole or when both have stopped sending. TCP does not tell a
+ * client that has closed from one that has only stopped sending, so a connection over it ends also
+ * 60 s after its last byte once one side has stopped, or 600 s where bytes are on their way that
+ * the other side does not take. Fixed buffers, no heap but the table itself; beyond WAY_IN_MAX
+ * connections one that is half open makes room, and without such a one nothing is accepted until
+ * one ends.
  */
 #ifndef QEMU_HARNESS_LAUNCHER_GUEST_WAY_IN_H
 #define QEMU_HARNESS_LAUNCHER_GUEST_WAY_IN_H
@@ -23,6 +31,7 @@
 #include <stdint.h>
 
 #include "common/os/secret.h"
+#include "common/wire/piece.h"
 #include "qemu-harness/launcher/host/run_folder.h"
 #include "qemu-harness/launcher/machine/vsock.h"
 
@@ -31,6 +40,8 @@
 #define WAY_IN_TRY_MS 15000
 #define WAY_IN_RETRY_MS 100
 #define WAY_IN_IDLE_MS 60000
+#define WAY_IN_STALLED_MS 600000
+#define WAY_IN_CLOSED_MS 2000 /* for a client to read its last answer while it still sends */
 #define WAY_IN_POLLS_MAX (2 + 2 * WAY_IN_MAX)
 
 enum way_in_state {
@@ -43,9 +54,9 @@ enum way_in_state {
 };
 
 struct way_in_direction {
-    bool ended; /* the reading side has sent its end */
-    unsigned start, end;
-    char bytes[WAY_IN_BUFFER];
+    bool ended;          /* nothing more can be read from the sending side */
+    unsigned start, end; /* pieces that are still to be written */
+    uint8_t bytes[WAY_IN_BUFFER];
 };
 
 struct way_in_connection {
@@ -53,12 +64,16 @@ struct way_in_connection {
     int client, guest;
     int client_poll, guest_poll; /* their places in the array of the last way_in_poll, or -1 */
     bool asked;                  /* in DIALLING: connected, and CONNECT said where it must be */
+    bool over_tcp;               /* the client */
     bool client_gone;            /* closed whole: nothing can be written to it any more */
-    int64_t give_up;             /* ns: until then new tries are made */
+    bool client_told;            /* the server's end was passed on, after all bytes before it */
+    int64_t give_up;             /* ns: until then new tries are made; JOINED: to a server that has
+                                  * closed a client may send */
     int64_t next_try;            /* ns, in WAITING */
     int64_t last;                /* ns: when the last byte was moved */
     char line[128];              /* the answer being read, one byte at a time */
     unsigned line_length;
+    struct piece_reader pieces;      /* of what the guest sends */
     struct way_in_direction in, out; /* client to guest, guest to client */
 };
 

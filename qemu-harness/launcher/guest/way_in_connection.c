@@ -14,17 +14,29 @@
 
 #define MS 1000000LL
 
-void way_in_connection_begin(struct way_in_connection *connection, int client, int64_t now)
+/* A client over TCP whose socket is closed reads a reset, whoever closes it and were it the
+ * kernel after a crash of ours; once it has all, an end. */
+static void set_reset_at_close(int client, bool on)
+{
+    const struct linger at_once = {.l_onoff = on};
+    setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+}
+
+void way_in_connection_begin(struct way_in_connection *connection, int client, bool over_tcp,
+                             int64_t now)
 {
     connection->state = WAY_IN_WAITING;
     connection->client = client;
+    set_reset_at_close(client, true);
     connection->guest = -1;
     connection->client_poll = connection->guest_poll = -1;
-    connection->client_gone = false;
+    connection->over_tcp = over_tcp;
+    connection->client_gone = connection->client_told = false;
     connection->give_up = now + WAY_IN_TRY_MS * MS;
     connection->next_try = now;
     connection->last = now;
     connection->line_length = 0;
+    connection->pieces = (struct piece_reader){0};
     connection->in.ended = connection->out.ended = false;
     connection->in.start = connection->in.end = 0;
     connection->out.start = connection->out.end = 0;
@@ -37,6 +49,11 @@ void way_in_connection_end(struct way_in_connection *connection)
     fd_close(&connection->client);
     fd_close(&connection->guest);
     connection->state = WAY_IN_FREE;
+}
+
+bool way_in_connection_half_open(const struct way_in_connection *connection)
+{
+    return connection->in.ended || connection->client_told || connection->client_gone;
 }
 
 static bool pending(const struct way_in_direction *direction)
@@ -88,6 +105,19 @@ unsigned way_in_connection_poll(struct way_in_connection *connection, struct pol
     return count;
 }
 
+/* When a half-open connection is given up. A Unix socket tells a client that waits from one that
+ * has closed, and who waits may wait; TCP does not. */
+static int64_t half_open_until(const struct way_in_connection *connection)
+{
+    bool stalled = pending(&connection->in) || pending(&connection->out);
+    if (connection->client_told && connection->pieces.closed)
+        return connection->give_up;
+    bool waits = !connection->over_tcp && !connection->client_gone;
+    if (!way_in_connection_half_open(connection) || waits)
+        return INT64_MAX;
+    return connection->last + (stalled ? WAY_IN_STALLED_MS : WAY_IN_IDLE_MS) * MS;
+}
+
 int64_t way_in_connection_due(const struct way_in_connection *connection)
 {
     switch (connection->state) {
@@ -97,7 +127,7 @@ int64_t way_in_connection_due(const struct way_in_connection *connection)
     case WAY_IN_GREETING:
         return connection->give_up;
     case WAY_IN_JOINED:
-        return connection->in.ended ? connection->last + WAY_IN_IDLE_MS * MS : INT64_MAX;
+        return half_open_until(connection);
     case WAY_IN_FREE:
     case WAY_IN_STATE_COUNT:
         break;
@@ -212,65 +242,143 @@ static void answer(struct way_in_connection *connection, const char *secret, int
     }
 }
 
-/* Moves what can be moved from one side to the other. False when the writing side is broken. */
-static bool move(struct way_in_direction *direction, int from, int to, bool readable, int64_t now,
-                 int64_t *last)
+/* The number of bytes; 0: nothing there; negative: the end, or an error of which `errno` tells. */
+static ssize_t read_some(int fd, uint8_t *bytes, size_t size)
 {
-    if (readable && !pending(direction) && !direction->ended) {
-        ssize_t length = read(from, direction->bytes, sizeof(direction->bytes));
-        if (length > 0) {
-            direction->start = 0;
-            direction->end = (unsigned)length;
-            *last = now;
-        } else if (length == 0 || (errno != EAGAIN && errno != EINTR)) {
-            direction->ended = true;
-            *last = now;
-        }
-    }
-    while (pending(direction)) {
-        ssize_t length = send(to, direction->bytes + direction->start,
-                              direction->end - direction->start, MSG_NOSIGNAL);
-        if (length < 0 && errno == EINTR)
-            continue;
-        if (length < 0)
-            return errno == EAGAIN;
-        direction->start += (unsigned)length;
-        *last = now;
+    errno = 0;
+    ssize_t length = read(fd, bytes, size);
+    if (length < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    return length > 0 ? length : -1;
+}
+
+/* As one piece, or as the end. A Unix client that closes while bytes for it are unread shows as
+ * an error behind its last byte; over TCP an error is a loss, and the guest hears of no end. */
+static void read_client(struct way_in_connection *connection, int64_t now)
+{
+    struct way_in_direction *in = &connection->in;
+    ssize_t length =
+        read_some(connection->client, in->bytes + PIECE_HEAD, WAY_IN_BUFFER - PIECE_HEAD);
+    if (length == 0)
+        return;
+    connection->last = now;
+    in->ended = length < 0;
+    if (in->ended && errno != 0 && connection->over_tcp)
+        return;
+    if (in->ended)
+        length = 0;
+    piece_write_head(in->bytes, (size_t)length);
+    in->start = 0;
+    in->end = PIECE_HEAD + (unsigned)length;
+}
+
+static void read_guest(struct way_in_connection *connection, int64_t now)
+{
+    struct way_in_direction *out = &connection->out;
+    ssize_t length = read_some(connection->guest, out->bytes, WAY_IN_BUFFER);
+    if (length == 0)
+        return;
+    connection->last = now;
+    out->ended = length < 0;
+    out->start = 0;
+    out->end = out->ended ? 0 : (unsigned)length;
+}
+
+/* The number of bytes sent; 0: no room; negative: nothing is taken any more. */
+static ssize_t send_some(int fd, const uint8_t *bytes, size_t length)
+{
+    ssize_t sent;
+    do {
+        sent = send(fd, bytes, length, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 && errno == EAGAIN ? 0 : sent;
+}
+
+/* False when the guest takes nothing any more. */
+static bool write_guest(struct way_in_connection *connection, int64_t now)
+{
+    struct way_in_direction *in = &connection->in;
+    while (pending(in)) {
+        ssize_t sent = send_some(connection->guest, in->bytes + in->start, in->end - in->start);
+        if (sent <= 0)
+            return sent == 0;
+        in->start += (unsigned)sent;
+        connection->last = now;
     }
     return true;
 }
 
-/* For a client that has left: nobody misses what the server still says, but a server that has to say it before it
- * reads on would never come to the client's last bytes. */
-static void discard(struct way_in_direction *direction, int from, bool readable)
+/* False when the client takes nothing any more. */
+static bool write_client(struct way_in_connection *connection, int64_t now)
 {
-    direction->start = direction->end = 0;
-    if (!readable || direction->ended)
-        return;
-    ssize_t length = read(from, direction->bytes, sizeof(direction->bytes));
-    direction->ended = length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
+    struct way_in_direction *out = &connection->out;
+    while (pending(out)) {
+        const uint8_t *bytes = out->bytes + out->start;
+        unsigned length = out->end - out->start;
+        unsigned head = (unsigned)piece_read_head(&connection->pieces, bytes, length);
+        out->start += head;
+        length -= head;
+        if (length > connection->pieces.left)
+            length = connection->pieces.left;
+        if (length == 0 || connection->pieces.ended) { /* an unfinished length, or the end */
+            out->start = out->end;
+            return true;
+        }
+        ssize_t sent = send_some(connection->client, bytes + head, length);
+        if (sent <= 0)
+            return sent == 0;
+        out->start += (unsigned)sent;
+        connection->pieces.left -= (uint16_t)sent;
+        connection->last = now;
+    }
+    return true;
 }
 
-static void join(struct way_in_connection *connection, short client, short guest, int64_t now)
+static void pass_end_to_client(struct way_in_connection *connection)
 {
-    bool alive = true;
-    /* a server that has closed takes no more, but its last bytes are still to be read */
-    if (!connection->out.ended &&
-        !move(&connection->in, connection->client, connection->guest,
-              client & (POLLIN | POLLHUP | POLLERR), now, &connection->last)) {
-        connection->in.ended = true;
-        connection->in.start = connection->in.end;
-    }
-    if (connection->client_gone)
-        discard(&connection->out, connection->guest, guest & (POLLIN | POLLHUP | POLLERR));
-    else
-        alive = move(&connection->out, connection->guest, connection->client,
-                     guest & (POLLIN | POLLHUP | POLLERR), now, &connection->last);
+    if (!connection->pieces.ended || pending(&connection->out) || connection->client_told)
+        return;
+    shutdown(connection->client, SHUT_WR);
+    set_reset_at_close(connection->client, false);
+    connection->client_told = true;
+    connection->give_up = INT64_MAX;
+}
+
+/* Ends what is over, and what has been half open for too long. */
+static void settle(struct way_in_connection *connection, int64_t now)
+{
+    bool client_done = connection->in.ended && !pending(&connection->in);
     bool guest_done = connection->out.ended && !pending(&connection->out);
-    bool client_done = connection->client_gone && connection->in.ended && !pending(&connection->in);
-    bool idle = connection->in.ended && now - connection->last >= WAY_IN_IDLE_MS * MS;
-    if (!alive || guest_done || client_done || idle)
+    bool has_all = connection->client_told || connection->client_gone;
+    if (guest_done || (client_done && has_all) || now >= half_open_until(connection))
         way_in_connection_end(connection);
+}
+
+static void join(struct way_in_connection *connection, bool client_ready, bool guest_ready,
+                 int64_t now)
+{
+    struct way_in_direction *in = &connection->in, *out = &connection->out;
+    /* a guest that has closed takes no more, but its last bytes are still to be read */
+    if (!out->ended) {
+        if (client_ready && !in->ended && !pending(in))
+            read_client(connection, now);
+        if (!write_guest(connection, now)) {
+            in->ended = true;
+            in->start = in->end;
+        }
+    }
+    /* For a client that has left: nobody misses what the server still says, but a server that
+     * has to say it before it reads on would never come to the client's last bytes. */
+    if (connection->client_gone)
+        out->start = out->end;
+    if (guest_ready && !out->ended && !pending(out))
+        read_guest(connection, now);
+    if (!connection->client_gone && !write_client(connection, now))
+        connection->client_gone = true;
+    pass_end_to_client(connection);
+    if (connection->client_told && connection->pieces.closed && connection->give_up == INT64_MAX)
+        connection->give_up = now + WAY_IN_CLOSED_MS * MS;
+    settle(connection, now);
 }
 
 static short revents_of(const struct pollfd *all, int place)
@@ -303,7 +411,8 @@ void way_in_connection_work(struct way_in_connection *connection, const struct v
     else if (connection->state == WAY_IN_DIALLING && guest && !connection->asked)
         ask(connection, vsock, secret, now);
     else if (connection->state == WAY_IN_JOINED)
-        join(connection, client, guest, now);
+        join(connection, client & (POLLIN | POLLHUP | POLLERR),
+             guest & (POLLIN | POLLHUP | POLLERR), now);
     else if (connection->state != WAY_IN_WAITING && guest)
         answer(connection, secret, now);
     else if (connection->state != WAY_IN_WAITING && now >= connection->give_up)

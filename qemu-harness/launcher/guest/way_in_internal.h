@@ -5,10 +5,15 @@
 #include "qemu-harness/launcher/guest/way_in.h"
 
 /* Takes the accepted descriptor over, in WAITING and due at once. */
-void way_in_connection_begin(struct way_in_connection *connection, int client, int64_t now);
+void way_in_connection_begin(struct way_in_connection *connection, int client, bool over_tcp,
+                             int64_t now);
 
-/* Closes both sides; the entry is free again. */
+/* Closes both sides; the entry is free again. A client that does not have all reads a reset over
+ * TCP. */
 void way_in_connection_end(struct way_in_connection *connection);
+
+/* One side has stopped sending or has closed. */
+bool way_in_connection_half_open(const struct way_in_connection *connection);
 
 /* Fills in up to two entries; `base` is the place of fds[0] in the whole array. */
 unsigned way_in_connection_poll(struct way_in_connection *connection, struct pollfd *fds,

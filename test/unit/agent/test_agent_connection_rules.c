@@ -113,6 +113,22 @@ static void a_whole_close_between_two_agents_is_a_break(void **state)
     assert_false(connection_is_cut(&connection, SIDE_TARGET));
 }
 
+static void interest_of_a_framed_client(void **state)
+{
+    (void)state;
+    struct connection connection = joined(RELAY_TO_SERVER, true);
+    connection.framed = true;
+    connection.flows[SIDE_TARGET].length = FLOW_SIZE - PIECE_HEAD - 1;
+    assert_int_equal(connection_interest(&connection, SIDE_TARGET), EPOLLIN | EPOLLRDHUP);
+    connection.flows[SIDE_TARGET].length++; /* no room for a length and a byte */
+    assert_int_equal(connection_interest(&connection, SIDE_TARGET), EPOLLRDHUP);
+    connection.flows[SIDE_TARGET].length = 0;
+    connection.sides[SIDE_CLIENT].leaving = connection.sides[SIDE_CLIENT].ended = true;
+    assert_true(connection_interest(&connection, SIDE_CLIENT) & EPOLLIN); /* it may still close */
+    connection.sides[SIDE_CLIENT].gone = true;
+    assert_int_equal(connection_interest(&connection, SIDE_CLIENT), 0);
+}
+
 static void the_other_agent_may_linger(void **state)
 {
     (void)state;
@@ -191,20 +207,99 @@ static const struct judged judged[] = {
     {RELAY_TO_SERVER, 0, 0, ENDED | GONE, 0, 0, 9, VERDICT_CLOSE},
 };
 
+/* In pieces: the host closes first, and a close without an end before it is a break. */
+static const struct judged framed[] = {
+    {RELAY_TO_SERVER, 1, ENDED, 0, 9, 0, 0, VERDICT_KEEP},
+    {RELAY_TO_SERVER, 1, ENDED, 0, 0, 0, 0, VERDICT_PASS_END_TO_TARGET},
+    {RELAY_TO_SERVER, 1, 0, ENDED, 0, 9, 9, VERDICT_KEEP},
+    {RELAY_TO_SERVER, 1, 0, ENDED, 0, 0, 9, VERDICT_PASS_END_TO_CLIENT},
+    {RELAY_TO_SERVER, 1, TOLD, ENDED, 0, 0, 9, VERDICT_KEEP},
+    {RELAY_TO_SERVER, 1, ENDED | TOLD, ENDED | TOLD, 0, 0, 9, VERDICT_KEEP},
+    {RELAY_TO_SERVER, 1, ENDED | GONE | TOLD, ENDED | TOLD, 0, 0, 9, VERDICT_CLOSE},
+    {RELAY_TO_SERVER, 1, ENDED | GONE, 0, 9, 0, 0, VERDICT_KEEP},
+    {RELAY_TO_SERVER, 1, ENDED | GONE, 0, 0, 9, 9, VERDICT_CLOSE},
+    {RELAY_TO_SERVER, 1, ENDED | GONE | BROKEN, 0, 9, 0, 0, VERDICT_KEEP},
+    {RELAY_TO_SERVER, 1, ENDED | GONE | BROKEN, 0, 0, 9, 9, VERDICT_BREAK},
+    {RELAY_TO_SERVER, 1, 0, ENDED | BROKEN, 0, 9, 9, VERDICT_KEEP},
+    {RELAY_TO_SERVER, 1, 0, ENDED | BROKEN, 0, 0, 9, VERDICT_BREAK},
+    /* an end that was passed on stays one, whatever becomes of the target */
+    {RELAY_TO_SERVER, 1, TOLD, ENDED | BROKEN, 0, 0, 9, VERDICT_KEEP},
+    {RELAY_TO_SERVER, 1, TOLD, ENDED | GONE | BROKEN, 9, 0, 9, VERDICT_LINGER},
+    {RELAY_TO_SERVER, 1, 0, ENDED | GONE, 0, 0, 9, VERDICT_PASS_END_TO_CLIENT},
+};
+
+static struct connection connection_of(const struct judged *row, bool in_pieces)
+{
+    struct connection connection = joined(row->role, row->half_close);
+    connection.framed = in_pieces;
+    set_side(&connection.sides[SIDE_CLIENT], row->client);
+    set_side(&connection.sides[SIDE_TARGET], row->target);
+    connection.flows[SIDE_CLIENT].length = row->client_bytes;
+    connection.flows[SIDE_TARGET].length = row->target_bytes;
+    connection.flows[SIDE_TARGET].received = row->answered;
+    return connection;
+}
+
+static void check_verdicts(const struct judged *rows, size_t count, bool in_pieces)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct connection connection = connection_of(&rows[i], in_pieces);
+        enum connection_verdict verdict = connection_judge(&connection);
+        if (verdict != rows[i].verdict)
+            fail_msg("row %zu: %s, not %s", i, connection_verdict_names[verdict],
+                     connection_verdict_names[rows[i].verdict]);
+    }
+}
+
 static void verdicts(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(judged); i++) {
-        struct connection connection = joined(judged[i].role, judged[i].half_close);
-        set_side(&connection.sides[SIDE_CLIENT], judged[i].client);
-        set_side(&connection.sides[SIDE_TARGET], judged[i].target);
-        connection.flows[SIDE_CLIENT].length = judged[i].client_bytes;
-        connection.flows[SIDE_TARGET].length = judged[i].target_bytes;
-        connection.flows[SIDE_TARGET].received = judged[i].answered;
-        enum connection_verdict verdict = connection_judge(&connection);
-        if (verdict != judged[i].verdict)
-            fail_msg("row %zu: %s, not %s", i, connection_verdict_names[verdict],
-                     connection_verdict_names[judged[i].verdict]);
+    check_verdicts(judged, ARRAY_LENGTH(judged), false);
+    check_verdicts(framed, ARRAY_LENGTH(framed), true);
+}
+
+static void no_limit_cuts_what_the_host_has_still_to_take(void **state)
+{
+    (void)state;
+    struct connection connection = joined(RELAY_TO_SERVER, true);
+    connection.framed = true;
+    connection.sides[SIDE_TARGET].leaving = true;
+    assert_int_equal(connection_end_limit(&connection), NEVER);
+    connection.flows[SIDE_TARGET].length = 1;
+    assert_int_equal(connection_end_limit(&connection), NEVER);
+    connection.flows[SIDE_TARGET].length = 0;
+    connection.sides[SIDE_TARGET].ended = connection.sides[SIDE_CLIENT].told = true;
+    assert_int_equal(connection_end_limit(&connection), NEVER);
+    connection.sides[SIDE_CLIENT].ended = connection.sides[SIDE_CLIENT].leaving = true;
+    assert_int_equal(connection_end_limit(&connection), NEVER);
+    connection.sides[SIDE_CLIENT].gone = true;
+    connection.flows[SIDE_CLIENT].length = 1; /* which the server does not take */
+    assert_int_equal(connection_end_limit(&connection), HALF_OPEN_STALLED_MS);
+}
+
+/* The sides of which one has the other's whole stream are closed, others are broken off. */
+static void a_limit_is_an_end_only_for_who_has_all(void **state)
+{
+    (void)state;
+    static const struct {
+        struct judged row;
+        bool client_has_all, target_has_all;
+    } cases[] = {
+        {{RELAY_TO_SERVER, 0, 0, ENDED, 0, 0, 9, VERDICT_CLOSE}, true, false},
+        {{RELAY_TO_SERVER, 0, 0, ENDED, 0, 9, 9, VERDICT_BREAK}, false, false},
+        {{RELAY_TO_SERVER, 0, 0, ENDED, 9, 0, 9, VERDICT_BREAK}, true, false},
+        {{RELAY_TO_SERVER, 0, ENDED, 0, 0, 0, 9, VERDICT_BREAK}, false, true},
+        {{RELAY_TO_SERVER, 0, ENDED, 0, 9, 0, 9, VERDICT_BREAK}, false, false},
+        {{RELAY_TO_SERVER, 1, TOLD, ENDED, 0, 0, 9, VERDICT_BREAK}, true, false},
+        {{RELAY_TO_AGENT, 1, ENDED, TOLD, 0, 0, 9, VERDICT_BREAK}, false, true},
+        {{RELAY_TO_BROKER, 0, 0, ENDED, 0, 9, 9, VERDICT_BREAK}, false, false},
+        {{RELAY_TO_SERVER, 1, 0, ENDED | BROKEN, 0, 0, 9, VERDICT_BREAK}, false, false},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct connection connection = connection_of(&cases[i].row, false);
+        assert_int_equal(connection_judge_expired(&connection), cases[i].row.verdict);
+        assert_int_equal(connection_has_all(&connection, SIDE_CLIENT), cases[i].client_has_all);
+        assert_int_equal(connection_has_all(&connection, SIDE_TARGET), cases[i].target_has_all);
     }
 }
 
@@ -231,11 +326,14 @@ int main(void)
         cmocka_unit_test(interest_by_state),
         cmocka_unit_test(interest_follows_the_rings),
         cmocka_unit_test(interest_follows_the_records_of_tls),
+        cmocka_unit_test(interest_of_a_framed_client),
         cmocka_unit_test(a_whole_close_between_two_agents_is_a_break),
         cmocka_unit_test(the_other_agent_may_linger),
         cmocka_unit_test(a_client_that_left_while_dialling_is_watched_no_more),
         cmocka_unit_test(verdicts),
         cmocka_unit_test(limits_of_half_open_connections),
+        cmocka_unit_test(no_limit_cuts_what_the_host_has_still_to_take),
+        cmocka_unit_test(a_limit_is_an_end_only_for_who_has_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

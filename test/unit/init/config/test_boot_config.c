@@ -45,6 +45,7 @@ static void every_key_of_the_relay_and_after(void)
     assert_true(config.way_in.present);
     assert_int_equal(config.way_in.listen.port, 4096);
     assert_string_equal(config.way_in.secret, HEX);
+    assert_true(config.way_in.framed);
     assert_string_equal(config.egress[1], "npm");
     assert_false(config.auto_accept);
     assert_int_equal(config.directory_count, 2);
@@ -76,7 +77,8 @@ static void every_key(void **state)
         "\"rows\":50,\"cols\":132},"
         "\"relay\":{\"listen\":8788,\"transport\":[\"vsock:2:50117\",\"vsock:2:50118\"],\"token\":"
         "\"" HEX "\","
-        "\"pin\":\"sha256:" HEX "\"},\"way_in\":{\"listen\":\"vsock:4096\",\"secret\":\"" HEX "\"},"
+        "\"pin\":\"sha256:" HEX "\"},\"way_in\":{\"listen\":\"vsock:4096\",\"secret\":\"" HEX
+        "\",\"framed\":true},"
         "\"egress\":[\"gateway\",\"npm\"],"
         "\"auto_accept\":{\"default\":false,\"directories\":{\"/workspace/app\":true,\"/\":false}},"
         "\"limits\":{\"pids\":10,\"memory_mib\":512,\"nofile\":1024},\"user_namespaces\":true}");
