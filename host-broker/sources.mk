@@ -19,10 +19,9 @@ BROKER_PARSER_SRCS := \
 	host-broker/rewrite/rewrite_etag.c \
 	host-broker/rewrite/rewrite_html.c \
 	host-broker/rewrite/rewrite_json.c \
-	host-broker/rewrite/rewrite_json_place.c \
 	host-broker/rewrite/rewrite_link.c \
-	host-broker/rewrite/rewrite_notation.c \
 	host-broker/rewrite/rewrite_route.c \
+	host-broker/rewrite/rewrite_stream.c \
 	host-broker/rules/rules.c \
 	host-broker/rules/rules_file.c \
 	host-broker/rules/rules_index.c \

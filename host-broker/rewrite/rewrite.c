@@ -1,4 +1,4 @@
-/* A document on its way through: see rewrite.h. */
+/* A document of any format: hands its bytes to the format's reader, and collects cargo's config.json. */
 #include "host-broker/rewrite/rewrite.h"
 
 #include <assert.h>
@@ -11,65 +11,19 @@ const char *const rewrite_format_names[] = {
 };
 static_assert(ARRAY_LENGTH(rewrite_format_names) == REWRITE_FORMAT_COUNT, "a name for each");
 
-void rewrite_emit(struct rewrite_output *out, const char *bytes, size_t length)
-{
-    if (length > 0)
-        memcpy(out->bytes + out->length, bytes, length);
-    out->length += length;
-}
-
-void rewrite_release_raw(struct rewrite *rewrite, struct rewrite_output *out)
-{
-    rewrite_emit(out, rewrite->held, rewrite->held_length);
-    rewrite->held_length = 0;
-}
-
-bool rewrite_hold(struct rewrite *rewrite, const char *bytes, size_t length,
-                  struct rewrite_output *out)
-{
-    if (length > sizeof(rewrite->held) - rewrite->held_length) {
-        rewrite_release_raw(rewrite, out);
-        rewrite_emit(out, bytes, length);
-        return false;
-    }
-    memcpy(rewrite->held + rewrite->held_length, bytes, length);
-    rewrite->held_length += length;
-    return true;
-}
-
-void rewrite_release(struct rewrite *rewrite, const struct rewrite_notation *notation,
-                     struct rewrite_output *out, struct upstream_url *origin)
-{
-    struct slice raw = {rewrite->held, rewrite->held_length};
-    size_t length = rewrite_link(out->bytes + out->length, rewrite_room(out), raw, notation,
-                                 &rewrite->context, origin);
-    if (length == 0) {
-        rewrite_release_raw(rewrite, out);
-        return;
-    }
-    out->length += length;
-    rewrite->held_length = 0;
-    rewrite->links++;
-}
-
-static void start_format(struct rewrite *rewrite)
-{
-    rewrite->held_length = 0;
-    if (rewrite->format == REWRITE_PYPI_HTML)
-        rewrite_html_start(rewrite);
-    else
-        rewrite_json_start(rewrite);
-}
-
 void rewrite_start(struct rewrite *rewrite, enum rewrite_format format,
                    const struct location_context *context)
 {
     rewrite->format = format;
-    rewrite->context = *context;
-    rewrite->links = 0;
+    rewrite->stream.context = *context;
+    rewrite->stream.links = 0;
+    rewrite->stream.held_length = 0;
     rewrite->whole = format == REWRITE_CARGO;
     rewrite->document_length = 0;
-    start_format(rewrite);
+    if (format == REWRITE_PYPI_HTML)
+        rewrite_html_start(&rewrite->html, &rewrite->stream);
+    else
+        rewrite_json_start(&rewrite->json, format);
 }
 
 static size_t take_format(struct rewrite *rewrite, struct slice in, struct rewrite_output *out)
@@ -79,9 +33,9 @@ static size_t take_format(struct rewrite *rewrite, struct slice in, struct rewri
     case REWRITE_PYPI_JSON:
     case REWRITE_CARGO:
     case REWRITE_GIT_LFS:
-        return rewrite_json_take(rewrite, in, out);
+        return rewrite_json_take(&rewrite->json, &rewrite->stream, in, out);
     case REWRITE_PYPI_HTML:
-        return rewrite_html_take(rewrite, in, out);
+        return rewrite_html_take(&rewrite->html, &rewrite->stream, in, out);
     case REWRITE_NONE:
     case REWRITE_FORMAT_COUNT:
         break;
@@ -91,7 +45,7 @@ static size_t take_format(struct rewrite *rewrite, struct slice in, struct rewri
     return length;
 }
 
-/* Too long for what is held whole: passed on, and so is the rest. */
+/* Collects bytes. A document that is too long is passed on unchanged, from its first byte. */
 static size_t take_whole(struct rewrite *rewrite, struct slice in, struct rewrite_output *out)
 {
     if (in.length <= sizeof(rewrite->document) - rewrite->document_length) {
@@ -117,17 +71,17 @@ size_t rewrite_take(struct rewrite *rewrite, struct slice in, struct rewrite_out
     return take_format(rewrite, in, out);
 }
 
-/* What lacks `dl` is some other program's config.json: then its `api` is none of ours. */
+/* A config.json without `dl` belongs to some other program, and its `api` is no link. */
 static void finish_whole(struct rewrite *rewrite, struct rewrite_output *out)
 {
     size_t before = out->length;
     struct slice document = {rewrite->document, rewrite->document_length};
     size_t taken = take_format(rewrite, document, out);
-    if (taken == document.length && rewrite_json_is_cargo(rewrite))
+    if (taken == document.length && rewrite_json_is_cargo(&rewrite->json))
         return;
     out->length = before;
-    rewrite->held_length = 0;
-    rewrite->links = 0;
+    rewrite->stream.held_length = 0;
+    rewrite->stream.links = 0;
     rewrite_emit(out, document.bytes, document.length);
 }
 
@@ -135,5 +89,5 @@ void rewrite_finish(struct rewrite *rewrite, struct rewrite_output *out)
 {
     if (rewrite->whole)
         finish_whole(rewrite, out);
-    rewrite_release_raw(rewrite, out);
+    rewrite_release_raw(&rewrite->stream, out);
 }

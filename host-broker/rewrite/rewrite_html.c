@@ -1,10 +1,9 @@
-/* Links in HTML pages: see rewrite_html.h. */
-#include "host-broker/rewrite/rewrite_html.h"
+/* Links in HTML pages: one function for each state of the tokenizer. */
+#include "host-broker/rewrite/rewrite_html_internal.h"
 
 #include <stdint.h>
 
-#include "host-broker/base/byte_block.h"
-#include "host-broker/rewrite/rewrite.h"
+#include "common/os/cleanup.h"
 
 /* Elements whose content is text, up to their own end tag (section 13.1.2). */
 static const struct slice raw_elements[] = {
@@ -13,10 +12,10 @@ static const struct slice raw_elements[] = {
     SLICE_LITERAL("noembed"),  SLICE_LITERAL("noframes"),
 };
 
-void rewrite_html_start(struct rewrite *rewrite)
+void rewrite_html_start(struct rewrite_html *html, struct rewrite_stream *stream)
 {
-    rewrite->html = (struct rewrite_html){.base = *rewrite->context.origin};
-    rewrite->context.origin = &rewrite->html.base;
+    *html = (struct rewrite_html){.base = *stream->context.origin};
+    stream->context.origin = &html->base;
 }
 
 static bool is_blank(char byte)
@@ -38,15 +37,6 @@ static void name_add(struct rewrite_html_name *name, char byte)
         name->length = REWRITE_HTML_NAME_MAX + 1;
 }
 
-static void name_add_all(struct rewrite_html_name *name, struct slice bytes)
-{
-    if (bytes.length > REWRITE_HTML_NAME_MAX || name->length > REWRITE_HTML_NAME_MAX - bytes.length)
-        name->length = REWRITE_HTML_NAME_MAX + 1;
-    else
-        for (size_t i = 0; i < bytes.length; i++)
-            name->bytes[name->length++] = ascii_lower(bytes.bytes[i]);
-}
-
 static bool name_is(const struct rewrite_html_name *name, struct slice text)
 {
     return slice_equal((struct slice){name->bytes, name->length}, text);
@@ -54,7 +44,7 @@ static bool name_is(const struct rewrite_html_name *name, struct slice text)
 
 static bool is_raw(const struct rewrite_html_name *name)
 {
-    for (size_t i = 0; i < sizeof(raw_elements) / sizeof(raw_elements[0]); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(raw_elements); i++)
         if (name_is(name, raw_elements[i]))
             return true;
     return false;
@@ -89,7 +79,7 @@ static void begin_tag(struct rewrite_html *html, char byte, bool end)
     html->state = REWRITE_HTML_TAG_NAME;
 }
 
-/* Steps: one byte in one state. False: the byte is to be looked at again in the new state. */
+/* One step takes one byte in one state. False: the byte is not consumed, and the new state takes it. */
 
 static bool step_open(struct rewrite_html *html, char byte)
 {
@@ -131,7 +121,7 @@ static bool step_before_name(struct rewrite_html *html, char byte)
         end_tag(html);
     } else if (!is_blank(byte) && byte != '/') {
         html->attribute.length = 0;
-        name_add(&html->attribute, byte); /* be it "=" */
+        name_add(&html->attribute, byte); /* even if it is "=" */
         html->state = REWRITE_HTML_NAME;
     }
     return true;
@@ -184,15 +174,15 @@ static bool step_value(struct rewrite_html *html, char byte)
     return html->quote != '\0';
 }
 
-/* What a comment has last shown of an end. */
+/* How much of a comment's end, or of its start, the last bytes of the comment are. */
 enum {
     NOTHING,
-    HYPHEN,
-    HYPHENS,
-    BANG,
-    START,
-    START_HYPHEN
-}; /* "-", "--", "--!", "<!--", "<!---" */
+    HYPHEN,       /* "-" */
+    HYPHENS,      /* "--" */
+    BANG,         /* "--!" */
+    START,        /* "<!--" */
+    START_HYPHEN, /* "<!---" */
+};
 
 static bool step_markup(struct rewrite_html *html, char byte)
 {
@@ -207,17 +197,17 @@ static bool step_markup(struct rewrite_html *html, char byte)
     return true;
 }
 
-/* "-->" and "--!>" end it, and "<!-->" and "<!--->" are whole. */
+/* "-->" and "--!>" end it; "<!-->" and "<!--->" are complete comments. */
 static bool step_comment(struct rewrite_html *html, char byte)
 {
-    static const uint8_t behind_hyphen[] = {
+    static const uint8_t after_hyphen[] = {
         [NOTHING] = HYPHEN, [HYPHEN] = HYPHENS,     [HYPHENS] = HYPHENS,
         [BANG] = HYPHEN,    [START] = START_HYPHEN, [START_HYPHEN] = HYPHENS,
     };
     if (byte == '>' && html->matched >= HYPHENS)
         html->state = REWRITE_HTML_TEXT;
     else if (byte == '-')
-        html->matched = behind_hyphen[html->matched];
+        html->matched = after_hyphen[html->matched];
     else
         html->matched = byte == '!' && html->matched == HYPHENS ? BANG : NOTHING;
     return true;
@@ -230,7 +220,7 @@ static bool step_bogus(struct rewrite_html *html, char byte)
     return true;
 }
 
-/* Looks for "</name" with what may stand behind it. */
+/* Looks for "</name" followed by white space, "/" or ">". */
 static bool step_raw(struct rewrite_html *html, char byte)
 {
     size_t matched = html->matched;
@@ -286,15 +276,15 @@ static bool step(struct rewrite_html *html, char byte)
 static size_t take_text(struct rewrite_html *html, struct slice in, struct rewrite_output *out)
 {
     const char *open = memchr(in.bytes, '<', in.length);
-    size_t length = open != NULL ? (size_t)(open - in.bytes) + 1 : in.length;
-    if (open != NULL)
+    size_t length = open ? (size_t)(open - in.bytes) + 1 : in.length;
+    if (open)
         html->state = REWRITE_HTML_OPEN;
     rewrite_emit(out, in.bytes, length);
     return length;
 }
 
-/* How many bytes mean nothing in this state. */
-static size_t dull_length(const struct rewrite_html *html, struct slice in)
+/* How many bytes change nothing in this state. */
+static size_t skip_length(const struct rewrite_html *html, struct slice in)
 {
     char end = '\0';
     if (html->state == REWRITE_HTML_VALUE)
@@ -306,27 +296,28 @@ static size_t dull_length(const struct rewrite_html *html, struct slice in)
     if (end == '\0')
         return 0;
     const char *found = memchr(in.bytes, end, in.length);
-    return found != NULL ? (size_t)(found - in.bytes) : in.length;
+    return found ? (size_t)(found - in.bytes) : in.length;
 }
 
-/* More of an attribute's name, which is long in the pages of Python's indices. */
+/* Takes letters and hyphens of an attribute's name: the names in Python's indices are long. */
 static size_t take_name(struct rewrite_html *html, struct slice in)
 {
-    if (in.length < BYTE_RUN)
-        return 0;
-    size_t length = byte_run_name(in.bytes);
-    name_add_all(&html->attribute, (struct slice){in.bytes, length});
+    size_t length = 0;
+    while (length < in.length && (is_letter(in.bytes[length]) || in.bytes[length] == '-'))
+        length++;
+    for (size_t i = 0; i < length && html->attribute.length <= REWRITE_HTML_NAME_MAX; i++)
+        name_add(&html->attribute, in.bytes[i]);
     return length;
 }
 
-/* Markup up to the next text or link. */
+/* Passes on markup up to the next text or link. */
 static size_t take_markup(struct rewrite_html *html, struct slice in, struct rewrite_output *out)
 {
     size_t at = 0;
     while (at < in.length && html->state != REWRITE_HTML_TEXT && html->state != REWRITE_HTML_LINK) {
         struct slice rest = {in.bytes + at, in.length - at};
         if (html->state >= REWRITE_HTML_VALUE)
-            at += dull_length(html, rest);
+            at += skip_length(html, rest);
         else if (html->state == REWRITE_HTML_NAME)
             at += take_name(html, rest);
         if (at < in.length)
@@ -336,40 +327,40 @@ static size_t take_markup(struct rewrite_html *html, struct slice in, struct rew
     return at;
 }
 
-/* How many bytes there are up to the end of the value. */
+/* How many bytes come before the end of the value. */
 static size_t value_length(const struct rewrite_html *html, struct slice in)
 {
     size_t length = 0;
     if (html->quote != '\0') {
         const char *end = memchr(in.bytes, html->quote, in.length);
-        return end != NULL ? (size_t)(end - in.bytes) : in.length;
+        return end ? (size_t)(end - in.bytes) : in.length;
     }
     while (length < in.length && !ends_value(html, in.bytes[length]))
         length++;
     return length;
 }
 
-/* Some bytes of a link. */
-static size_t take_link(struct rewrite *rewrite, struct slice in, struct rewrite_output *out)
+/* Takes bytes of a link. */
+static size_t take_link(struct rewrite_html *html, struct rewrite_stream *stream, struct slice in,
+                        struct rewrite_output *out)
 {
-    struct rewrite_html *html = &rewrite->html;
     if (in.length > REWRITE_LINK_GROWTH)
-        in.length = REWRITE_LINK_GROWTH; /* with what is held, a step's room */
+        in.length = REWRITE_LINK_GROWTH; /* with what is held, at most REWRITE_STEP_ROOM */
     size_t length = value_length(html, in);
-    if (!rewrite_hold(rewrite, in.bytes, length, out)) {
+    if (!rewrite_hold(stream, in.bytes, length, out)) {
         html->state = REWRITE_HTML_VALUE;
         return length;
     }
     if (length < in.length) {
-        rewrite_release(rewrite, &rewrite_html_notation, out, is_base(html) ? &html->base : NULL);
+        rewrite_release(stream, &rewrite_html_notation, out, is_base(html) ? &html->base : NULL);
         html->state = REWRITE_HTML_VALUE;
     }
     return length;
 }
 
-size_t rewrite_html_take(struct rewrite *rewrite, struct slice in, struct rewrite_output *out)
+size_t rewrite_html_take(struct rewrite_html *html, struct rewrite_stream *stream, struct slice in,
+                         struct rewrite_output *out)
 {
-    struct rewrite_html *html = &rewrite->html;
     size_t at = 0;
     while (at < in.length && rewrite_room(out) >= REWRITE_STEP_ROOM) {
         struct slice rest = {in.bytes + at, in.length - at};
@@ -378,7 +369,7 @@ size_t rewrite_html_take(struct rewrite *rewrite, struct slice in, struct rewrit
         if (html->state == REWRITE_HTML_TEXT)
             at += take_text(html, rest, out);
         else if (html->state == REWRITE_HTML_LINK)
-            at += take_link(rewrite, rest, out);
+            at += take_link(html, stream, rest, out);
         else
             at += take_markup(html, rest, out);
     }

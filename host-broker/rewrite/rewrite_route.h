@@ -12,7 +12,7 @@
 
 #include "host-broker/base/slice.h"
 #include "host-broker/http/request_head.h"
-#include "host-broker/rewrite/rewrite.h"
+#include "host-broker/rewrite/rewrite_format.h"
 
 /* The rows (as bits) that a request may come under. `rest` is the path under the rule, `path` the whole
  * path at the upstream, both without query. */

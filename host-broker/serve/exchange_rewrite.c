@@ -153,7 +153,7 @@ static size_t take_document(struct exchange *exchange, struct slice document)
     struct rewrite_output out = {.bytes = piece, .size = room < PIECE_MAX ? room : PIECE_MAX};
     size_t taken = rewrite_take(rewrite, document, &out);
     exchange_pass_content(exchange, piece, out.length);
-    exchange->client->record.links = rewrite->links;
+    exchange->client->record.links = rewrite->stream.links;
     return taken;
 }
 
@@ -225,7 +225,7 @@ void exchange_rewrite_finish(struct exchange *exchange)
     rewrite_finish(&exchange->rewriter->document, &out);
     buffer_take(&client->out, &exchange->broker->buffers);
     exchange_pass_content(exchange, piece, out.length);
-    client->record.links = exchange->rewriter->document.links;
+    client->record.links = exchange->rewriter->document.stream.links;
 }
 
 static bool begins_with(const char *line, const char *name)

@@ -141,9 +141,9 @@ static inline const struct fuzz_run *fuzz_document(enum rewrite_format format, u
     static struct fuzz_run whole, pieces;
     fuzz_rewrite(&whole, format, document, document.length + 1);
     fuzz_rewrite(&pieces, format, document, 1 + cut % 64);
-    FUZZ_CHECK(whole.length == pieces.length && whole.rewrite.links == pieces.rewrite.links);
+    FUZZ_CHECK(whole.length == pieces.length && whole.rewrite.stream.links == pieces.rewrite.stream.links);
     FUZZ_CHECK(memcmp(whole.output, pieces.output, whole.length) == 0);
-    if (whole.rewrite.links == 0)
+    if (whole.rewrite.stream.links == 0)
         FUZZ_CHECK(whole.length == document.length &&
                    memcmp(whole.output, document.bytes, document.length) == 0);
     else if (memmem(document.bytes, document.length, GUEST, strlen(GUEST)) == NULL)

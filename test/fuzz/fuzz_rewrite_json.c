@@ -90,7 +90,7 @@ static void check_places(const struct fuzz_run *run, const struct json *json,
         out += expected.length;
         at += raw.length;
     }
-    FUZZ_CHECK(out == run->length && links == run->rewrite.links);
+    FUZZ_CHECK(out == run->length && links == run->rewrite.stream.links);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

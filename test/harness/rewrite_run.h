@@ -103,7 +103,7 @@ static inline void assert_rewritten(enum rewrite_format format, struct slice in,
                     expected.bytes);
     assert_int_equal(run.length, expected.length);
     assert_memory_equal(run.result, expected.bytes, run.length);
-    assert_int_equal(run.rewrite.links, links);
+    assert_int_equal(run.rewrite.stream.links, links);
     run_free(&run);
 }
 

@@ -8,5 +8,3 @@ $(foreach test,$(BROKER_REWRITE_UNIT_TESTS),$(eval unit_$(test)_SRCS := $(call \
 UNIT_TESTS += rewrite_gzip
 unit_rewrite_gzip_SRCS := test/unit/host-broker/rewrite/test_rewrite_gzip.c \
 	host-broker/rewrite/rewrite_gzip.c
-UNIT_TESTS += byte_block
-unit_byte_block_SRCS := test/unit/host-broker/base/test_byte_block.c
