@@ -28,11 +28,10 @@
 #include <stdint.h>
 
 #include "agent/flow.h"
+#include "common/os/io.h"
 #include "common/wire/piece.h"
 #include "common/wire/preface.h"
 #include "common/wire/relay_config.h"
-
-#define NEVER INT64_MAX
 
 #define LINGER_MS 2000       /* for a client to read its last answer while it still sends */
 #define DIAL_ATTEMPT_MS 1000 /* one address; vsock has 250 ms of its own, in the kernel */

@@ -37,7 +37,6 @@
 
 #define SAY_LIMIT_MS 2000
 #define NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
-#define MILLISECOND 1000000
 
 static struct outside outside = {.link = -1};
 
@@ -156,12 +155,7 @@ static void pass_signals_on(int signal_fd, pid_t inside)
 
 static int time_to_restart(void)
 {
-    int64_t left;
-
-    if (outside.restart_at == 0)
-        return -1;
-    left = outside.restart_at - io_monotonic_ns();
-    return left <= 0 ? 0 : (int)(left / MILLISECOND) + 1;
+    return outside.restart_at == 0 ? -1 : io_timeout_ms(outside.restart_at, io_monotonic_ns());
 }
 
 /* PID 1's end; its status as waitpid(2) gives it. */
@@ -188,12 +182,10 @@ static int await_inside(int signal_fd, pid_t inside)
 /* Sends what is queued, if somebody takes it. */
 static void say_all(struct control *control)
 {
-    const int64_t deadline = io_monotonic_ns() + (int64_t)SAY_LIMIT_MS * MILLISECOND;
+    const int64_t deadline = io_monotonic_ns() + SAY_LIMIT_MS * MILLISECONDS;
 
     while (control_flush(control) == 0 && control_wants_write(control)) {
-        struct pollfd entry = {.fd = control_write_fd(control), .events = POLLOUT};
-        int64_t left = (deadline - io_monotonic_ns()) / MILLISECOND;
-        if (left <= 0 || poll(&entry, 1, (int)left) == 0)
+        if (!io_wait(control_write_fd(control), POLLOUT, deadline))
             return;
     }
 }

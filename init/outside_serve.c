@@ -118,7 +118,7 @@ void outside_agent_ended(struct outside *outside, int wait_status)
     outside->restart_at = wait < 0 ? 0 : now + wait;
     if (wait < 0)
         failure_set(&why, 0, "the outer codev-agent ended (%s %d) after %d restarts within %lld s",
-                    how, number, RESTARTS_MAX, RESTART_WINDOW_NS / 1000000000);
+                    how, number, RESTARTS_MAX, (long long)(RESTART_WINDOW_NS / SECONDS));
     else
         failure_set(&why, 0, "the outer codev-agent ended (%s %d) and is started again", how,
                     number);

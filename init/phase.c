@@ -11,8 +11,7 @@
 
 #include "common/os/io.h"
 
-#define MILLISECOND 1000000ll
-#define DRAIN_LIMIT (500 * MILLISECOND)
+#define DRAIN_LIMIT (500 * MILLISECONDS)
 #define WAIT_STATUS_KILLED                                                                         \
     SIGKILL /* as waitpid(2) returns it: for a leader that cannot be reaped */
 
@@ -38,7 +37,7 @@ static void kill_server(struct sandbox *sandbox, int64_t now)
 
 void phase_shutdown(struct sandbox *sandbox, int64_t grace_ms)
 {
-    const int64_t end = io_monotonic_ns() + grace_ms * MILLISECOND;
+    const int64_t end = io_monotonic_ns() + grace_ms * MILLISECONDS;
 
     sandbox->hurry = true;
     if (sandbox->phase == PHASE_ENDING && end < sandbox->timers[TIMER_PHASE])

@@ -23,7 +23,6 @@
 #include "init/host/events.h"
 #include "init/wsl/wsl_progress.h"
 
-#define MILLISECOND 1000000ll
 #define KILL_LIMIT_MS 1000
 #define SYNC_LIMIT_S 30
 
@@ -89,8 +88,8 @@ void sandbox_abort(const char *text)
 /* Kills a group and reaps until nothing of it is left, for KILL_LIMIT_MS at most. */
 static void end_group(int group_fd)
 {
-    const int64_t deadline = io_monotonic_ns() + KILL_LIMIT_MS * MILLISECOND;
-    const struct timespec pause = {.tv_nsec = 20 * MILLISECOND};
+    const int64_t deadline = io_monotonic_ns() + KILL_LIMIT_MS * MILLISECONDS;
+    const struct timespec pause = {.tv_nsec = 20 * MILLISECONDS};
     sigset_t children;
 
     sigemptyset(&children);
@@ -128,11 +127,10 @@ static void end_everything(struct sandbox *sandbox)
 /* Sends what is queued and waits for the host's `ack`, CONTROL_ACK_TIMEOUT_MS at most. */
 static void await_acknowledgement(struct sandbox *sandbox)
 {
-    const int64_t deadline = io_monotonic_ns() + CONTROL_ACK_TIMEOUT_MS * MILLISECOND;
+    const int64_t deadline = io_monotonic_ns() + CONTROL_ACK_TIMEOUT_MS * MILLISECONDS;
     struct control *control = &sandbox->control;
-    int64_t left;
 
-    while (!sandbox->acknowledged && (left = deadline - io_monotonic_ns()) > 0) {
+    while (!sandbox->acknowledged && io_monotonic_ns() < deadline) {
         struct pollfd polls[] = {{.fd = control->fd, .events = POLLIN},
                                  {.fd = control_write_fd(control), .events = POLLOUT}};
         char *line;
@@ -143,7 +141,7 @@ static void await_acknowledgement(struct sandbox *sandbox)
             polls[1].fd = -1;
         if (control->fd < 0 && polls[1].fd < 0)
             return; /* all is said, and nothing can come */
-        poll(polls, ARRAY_LENGTH(polls), (int)(left / MILLISECOND) + 1);
+        (void)io_poll(polls, ARRAY_LENGTH(polls), deadline);
         if (polls[0].revents != 0)
             (void)control_receive(control);
         while (control_next_line(control, &line, &length) > 0)

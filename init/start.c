@@ -21,8 +21,6 @@
 #include "init/server/environment.h"
 #include "init/supervise.h"
 
-#define MILLISECOND 1000000ll
-
 /* Descriptors 0 to 2 of init itself: nothing reads or writes them, and no other file may land there. */
 static int close_stdio(struct failure *why)
 {
@@ -56,10 +54,8 @@ static int await_line(struct control *control, int64_t deadline, char **line, si
     int result;
 
     while ((result = control_next_line(control, line, length)) == 0) {
-        const int64_t left = (deadline - io_monotonic_ns()) / MILLISECOND;
-        struct pollfd entry = {.fd = control->fd, .events = POLLIN};
         (void)control_flush(control);
-        if (left <= 0 || poll(&entry, 1, (int)left) == 0)
+        if (!io_wait(control->fd, POLLIN, deadline))
             return failure_set(why, ETIMEDOUT, "no boot configuration within %d s",
                                CONTROL_CONFIG_TIMEOUT_MS / 1000);
         if (control_receive(control) < 0)
@@ -74,7 +70,7 @@ static int await_line(struct control *control, int64_t deadline, char **line, si
 
 int start_config(struct sandbox *sandbox, struct failure *why)
 {
-    const int64_t deadline = io_monotonic_ns() + CONTROL_CONFIG_TIMEOUT_MS * MILLISECOND;
+    const int64_t deadline = io_monotonic_ns() + CONTROL_CONFIG_TIMEOUT_MS * MILLISECONDS;
     char *line;
     size_t length;
     int result = 0;

@@ -25,9 +25,8 @@
 #include "init/shutdown.h"
 #include "init/wsl/wsl_link.h"
 
-#define MILLISECOND 1000000ll
-#define PROBE_WAIT_FIRST (2 * MILLISECOND)
-#define PROBE_WAIT_MOST (25 * MILLISECOND)
+#define PROBE_WAIT_FIRST (2 * MILLISECONDS)
+#define PROBE_WAIT_MOST (25 * MILLISECONDS)
 
 /* The poll table. */
 enum source {
@@ -52,7 +51,7 @@ void supervise_begin(struct sandbox *sandbox)
     sandbox->probe_wait_ns = PROBE_WAIT_FIRST;
     sandbox->timers[TIMER_READY_PROBE] = now;
     sandbox->timers[TIMER_READY_LIMIT] =
-        now + sandbox->config.server.ready_timeout_ms * MILLISECOND;
+        now + sandbox->config.server.ready_timeout_ms * MILLISECONDS;
 }
 
 /* ---- processes ---- */
@@ -68,7 +67,7 @@ static void agent_ended(struct sandbox *sandbox, int wait_status, int64_t now)
     failure_set(&why, 0, "codev-agent ended (%s %d) and is started again", how, number);
     if (wait < 0) {
         failure_set(&why, 0, "codev-agent ended (%s %d) after %d restarts within %lld s", how,
-                    number, RESTARTS_MAX, (long long)(RESTART_WINDOW_NS / 1000 / MILLISECOND));
+                    number, RESTARTS_MAX, (long long)(RESTART_WINDOW_NS / SECONDS));
         sandbox_fail(sandbox, STAGE_RELAY, &why);
     }
     (void)event_warning(&sandbox->control, why.text);
@@ -208,9 +207,7 @@ static int timers_wait(const struct sandbox *sandbox, int64_t now)
     for (int timer = 0; timer < TIMER_COUNT; timer++)
         if (sandbox->timers[timer] != 0 && (next == 0 || sandbox->timers[timer] < next))
             next = sandbox->timers[timer];
-    if (next == 0)
-        return -1;
-    return next <= now ? 0 : (int)((next - now + MILLISECOND - 1) / MILLISECOND);
+    return next == 0 ? -1 : io_timeout_ms(next, now);
 }
 
 /* ---- the loop ---- */

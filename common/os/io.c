@@ -1,9 +1,9 @@
-/* read(2) and write(2) carried through interruptions and short counts. */
+/* read(2), write(2) and poll(2) carried through interruptions, short counts and early ends. */
 #include "common/os/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
+#include <limits.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,8 +33,9 @@ int io_write_full(int fd, const void *data, size_t length)
         ssize_t put = write(fd, from, length);
         if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
             struct pollfd wait = {.fd = fd, .events = POLLOUT};
-            if (poll(&wait, 1, -1) < 0 && errno != EINTR)
-                return -errno;
+            int ready = io_poll(&wait, 1, NEVER);
+            if (ready < 0)
+                return ready;
             continue;
         }
         if (put < 0 && errno == EINTR)
@@ -88,5 +89,34 @@ int64_t io_monotonic_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return now.tv_sec * SECONDS + now.tv_nsec;
+}
+
+int io_timeout_ms(int64_t deadline, int64_t now)
+{
+    if (deadline == NEVER)
+        return -1;
+    if (deadline <= now)
+        return 0;
+    int64_t left = (deadline - now - 1) / MILLISECONDS + 1;
+    return left > INT_MAX ? INT_MAX : (int)left;
+}
+
+int io_poll(struct pollfd *polls, unsigned count, int64_t deadline)
+{
+    for (;;) {
+        int timeout = io_timeout_ms(deadline, io_monotonic_ns());
+        int ready = timeout == 0 ? 0 : poll(polls, count, timeout);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready == 0 && timeout == INT_MAX)
+            continue; /* the deadline is further away than poll(2) can wait */
+        return ready < 0 ? -errno : ready;
+    }
+}
+
+bool io_wait(int fd, short events, int64_t deadline)
+{
+    struct pollfd wait = {.fd = fd, .events = events};
+    return io_poll(&wait, 1, deadline) > 0;
 }

@@ -1,20 +1,29 @@
-/* Small helpers around read(2) and write(2). */
+/* Reading, writing and waiting. All times are nanoseconds, all deadlines points of
+ * CLOCK_MONOTONIC. */
 #ifndef COMMON_OS_IO_H
 #define COMMON_OS_IO_H
 
+#include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Reads until `length` bytes or end of file, through EINTR and short reads. Bytes read or -errno. */
+#define MILLISECONDS INT64_C(1000000)
+#define SECONDS INT64_C(1000000000)
+#define NEVER INT64_MAX /* a deadline that does not come */
+
+/* Reads until `length` bytes or end of file, through EINTR and short reads. Bytes read or
+ * -errno. */
 ssize_t io_read_full(int fd, void *out, size_t length);
 
 /* Writes all, through EINTR and short writes; on a non-blocking descriptor waits with poll(2).
  * 0 or a negative errno. */
 int io_write_full(int fd, const void *data, size_t length);
 
-/* Reads a whole file of at most `size` - 1 bytes and puts a NUL behind it. Length, or a negative errno
- * (-EFBIG when it is larger). `directory` as in openat(2); flags are added to O_RDONLY | O_CLOEXEC. */
+/* Reads a whole file of at most `size` - 1 bytes and puts a NUL behind it. Length, or a negative
+ * errno (-EFBIG when it is larger). `directory` as in openat(2); flags are added to O_RDONLY |
+ * O_CLOEXEC. */
 ssize_t io_read_file(int directory, const char *path, int flags, char *out, size_t size);
 
 /* Writes a small file in one write(2): for /proc and /sys and new files (O_CREAT with `mode` when
@@ -23,6 +32,18 @@ int io_write_file(int directory, const char *path, int flags, unsigned mode, con
 
 int io_set_nonblocking(int fd); /* 0 or a negative errno */
 
-int64_t io_monotonic_ns(void); /* CLOCK_MONOTONIC, nanoseconds */
+int64_t io_monotonic_ns(void); /* CLOCK_MONOTONIC */
+
+/* The timeout of poll(2) or epoll_wait(2) for a deadline: milliseconds, rounded up so that the wait
+ * never ends before it; 0 when it is past, -1 for NEVER. */
+int io_timeout_ms(int64_t deadline, int64_t now);
+
+/* poll(2) until the deadline, through EINTR. The number of ready descriptors; 0 at or after the
+ * deadline, without a look at them; or a negative errno. */
+int io_poll(struct pollfd *polls, unsigned count, int64_t deadline);
+
+/* The same for one descriptor: whether it became ready for `events`, or has an error or an end to
+ * report. */
+bool io_wait(int fd, short events, int64_t deadline);
 
 #endif

@@ -16,12 +16,9 @@
 #include <stdint.h>
 
 #include "common/os/failure.h"
+#include "common/os/io.h"
 
 #define EVENTS_PER_WAKE_UP 128
-#define NEVER INT64_MAX /* a deadline that does not come */
-
-#define MILLISECONDS INT64_C(1000000) /* in nanoseconds, as all times here */
-#define SECONDS INT64_C(1000000000)
 
 /* What a descriptor is watched for, and what is the case. */
 #define EVENT_READABLE 1u

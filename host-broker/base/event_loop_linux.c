@@ -145,22 +145,11 @@ bool event_loop_is_wanted(struct event_loop *loop, int fd, uint16_t stamp)
     return !queue->watches[fd].parked;
 }
 
-/* Rounded up, so that it does not wake before the deadline. */
-static int timeout_ms(int64_t deadline, int64_t now)
-{
-    if (deadline == NEVER)
-        return -1;
-    if (deadline <= now)
-        return 0;
-    int64_t ms = (deadline - now + MILLISECONDS - 1) / MILLISECONDS;
-    return ms > INT_MAX ? INT_MAX : (int)ms;
-}
-
 int event_loop_wait(struct event_loop *loop, int64_t deadline)
 {
     struct event_queue *queue = loop->queue;
     int count = epoll_wait(queue->epoll, queue->found, EVENTS_PER_WAKE_UP,
-                           timeout_ms(deadline, io_monotonic_ns()));
+                           io_timeout_ms(deadline, io_monotonic_ns()));
     loop->now = io_monotonic_ns();
     for (int i = 0; i < count; i++)
         loop->ready[i] = (struct event){

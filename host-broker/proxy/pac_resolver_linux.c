@@ -78,7 +78,7 @@ static void start_worker(struct worker *worker, char *const *ca_files)
     }
     setpgid(worker->pid, worker->pid);
     worker->number = question.number;
-    worker->until = io_monotonic_ns() + PAC_TIMEOUT_MS * INT64_C(1000000);
+    worker->until = io_monotonic_ns() + PAC_TIMEOUT_MS * MILLISECONDS;
     worker->killed_for = NULL;
 }
 

@@ -24,7 +24,6 @@
 #define COMMAND_LINE_MAX 4096
 #define DIAL_WAIT_FIRST_MS 2
 #define DIAL_WAIT_MOST_MS 200
-#define MILLISECOND 1000000
 
 static const char port_key[] = "codev.control=vsock:";
 
@@ -59,13 +58,6 @@ static int find_port(uint32_t *port, struct failure *why)
     return 0;
 }
 
-static int milliseconds_left(int64_t deadline)
-{
-    int64_t left = (deadline - io_monotonic_ns()) / MILLISECOND;
-
-    return left < 0 ? 0 : (int)left;
-}
-
 static void pause_ms(int milliseconds)
 {
     poll(NULL, 0, milliseconds);
@@ -80,8 +72,7 @@ static int connect_once(const struct endpoint *host, int64_t deadline)
 
     if (fd < 0)
         return fd;
-    struct pollfd wait = {.fd = fd, .events = POLLOUT};
-    if (poll(&wait, 1, milliseconds_left(deadline)) == 0)
+    if (!io_wait(fd, POLLOUT, deadline))
         return -ETIMEDOUT;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
         error = errno;
@@ -94,9 +85,8 @@ static int await_host(struct control *control, int64_t deadline)
     int result = 0;
 
     while (result == 0 && control->in.end == 0) {
-        struct pollfd wait = {.fd = control->fd, .events = POLLIN};
-        wait.events |= control_wants_write(control) ? POLLOUT : 0;
-        if (poll(&wait, 1, milliseconds_left(deadline)) == 0)
+        short events = control_wants_write(control) ? POLLIN | POLLOUT : POLLIN;
+        if (!io_wait(control->fd, events, deadline))
             return -ETIMEDOUT;
         result = control_flush(control);
         if (result == 0)
@@ -141,7 +131,7 @@ int control_dial(struct control *control, int64_t deadline, struct failure *why)
             return failure_set(why, ETIMEDOUT, "the host at vsock:2:%u says nothing",
                                (unsigned)host.port);
         bool hopeless = result == -ENODEV || result == -EAFNOSUPPORT;
-        if (hopeless || milliseconds_left(deadline) <= wait_ms)
+        if (hopeless || deadline - io_monotonic_ns() <= wait_ms * MILLISECONDS)
             return failure_errno(why, -result, "no host at vsock:2:%u", (unsigned)host.port);
         pause_ms(wait_ms);
         wait_ms = wait_ms * 2 < DIAL_WAIT_MOST_MS ? wait_ms * 2 : DIAL_WAIT_MOST_MS;

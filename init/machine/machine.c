@@ -12,7 +12,7 @@
 #include "common/text/escape.h"
 
 #define NANOSECONDS 1000000000LL
-#define CLOCK_TOLERANCE_NS (100 * 1000000LL)
+#define CLOCK_TOLERANCE_NS (100 * MILLISECONDS)
 
 int clock_set(int64_t unix_ns, bool *changed, struct failure *why)
 {

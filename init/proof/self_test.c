@@ -169,7 +169,7 @@ int self_test_run(const struct boot_config *config, const struct account *accoun
                                         .init_pid = getpid(),
                                         .witnesses = witnesses,
                                         .witness_count = witness_count};
-    int64_t deadline = io_monotonic_ns() + SELF_TEST_TIMEOUT_MS * 1000000LL;
+    int64_t deadline = io_monotonic_ns() + SELF_TEST_TIMEOUT_MS * MILLISECONDS;
     const struct check_result *wrong = NULL;
     struct dropped_child child;
 

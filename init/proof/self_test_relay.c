@@ -20,7 +20,6 @@
 #define AGENTS_OWN_STATUS 502 /* while it cannot reach the broker */
 #define DNS_TIMEOUT_MS 2000
 #define DNS_RETRY_MS 200
-#define MILLISECOND_NS 1000000LL
 
 static int connect_loopback(int family, int type, uint16_t port)
 {
@@ -63,9 +62,7 @@ static ssize_t ask_broker(uint16_t port, char *answer, size_t size, int64_t dead
     if (send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) != sizeof(request) - 1)
         return -EPIPE;
     while (have < size - 1) {
-        struct pollfd ready = {.fd = fd, .events = POLLIN};
-        int64_t left = deadline - io_monotonic_ns();
-        if (left <= 0 || poll(&ready, 1, (int)(left / MILLISECOND_NS) + 1) <= 0)
+        if (!io_wait(fd, POLLIN, deadline))
             return -ETIMEDOUT;
         ssize_t length = recv(fd, answer + have, size - 1 - have, 0);
         if (length < 0)
@@ -93,8 +90,8 @@ static int answer_status(const char *answer)
 /* The broker knows no route `/` and says so in its own words; 401 or 403 would mean a wrong token. */
 bool check_broker_answers(const struct self_test_context *context, struct self_test_detail *detail)
 {
-    const struct timespec pause = {.tv_nsec = BROKER_RETRY_MS * MILLISECOND_NS};
-    int64_t deadline = io_monotonic_ns() + BROKER_TIMEOUT_MS * MILLISECOND_NS;
+    const struct timespec pause = {.tv_nsec = BROKER_RETRY_MS * MILLISECONDS};
+    int64_t deadline = io_monotonic_ns() + BROKER_TIMEOUT_MS * MILLISECONDS;
     uint16_t port = context->config->relay.listen;
     char answer[BROKER_ANSWER_MAX];
     bool unreachable = false;

@@ -79,7 +79,7 @@ static int read_in_child(const char *mount, const struct boot_config *config,
     static struct permissions record;
     struct read_task task = {.mount = mount, .record = &record};
     struct dropped_child child;
-    int64_t deadline = io_monotonic_ns() + PERMISSIONS_TIMEOUT_MS * 1000000LL;
+    int64_t deadline = io_monotonic_ns() + PERMISSIONS_TIMEOUT_MS * MILLISECONDS;
 
     record = *out;
     int result = dropped_child_start(&child, config, account, -1, read_and_report, &task, why);

@@ -4,10 +4,12 @@
 
 #include <stdint.h>
 
+#include "common/os/io.h"
+
 #define RESTARTS_MAX 10
-#define RESTART_WINDOW_NS (30ll * 1000000000)
-#define RESTART_WAIT_FIRST_NS (50ll * 1000000)
-#define RESTART_WAIT_MOST_NS (2ll * 1000000000)
+#define RESTART_WINDOW_NS (30 * SECONDS)
+#define RESTART_WAIT_FIRST_NS (50 * MILLISECONDS)
+#define RESTART_WAIT_MOST_NS (2 * SECONDS)
 
 struct restart_policy {
     int64_t times[RESTARTS_MAX]; /* of the latest restarts, oldest at `next`; 0: none */

@@ -94,14 +94,7 @@ bool dropped_child_receive(struct dropped_child *child, void *record, size_t siz
     size_t have = 0;
 
     while (have < size) {
-        struct pollfd ready = {.fd = child->from_fd, .events = POLLIN};
-        int64_t left = deadline_ns - io_monotonic_ns();
-        if (left <= 0)
-            return false;
-        int result = poll(&ready, 1, (int)(left / 1000000) + 1);
-        if (result < 0 && errno == EINTR)
-            continue;
-        if (result <= 0)
+        if (!io_wait(child->from_fd, POLLIN, deadline_ns))
             return false;
         ssize_t length = read(child->from_fd, (char *)record + have, size - have);
         if (length <= 0)

@@ -10,7 +10,6 @@
 #include "common/os/io.h"
 
 #define ANSWER_LIMIT_MS 60000
-#define MILLISECOND 1000000
 
 union descriptor_room {
     char bytes[CMSG_SPACE(sizeof(int))];
@@ -84,17 +83,12 @@ static bool report_is_kept;
 
 static int await_answer(int link, struct wsl_message *message, int *fd)
 {
-    const int64_t deadline = io_monotonic_ns() + (int64_t)ANSWER_LIMIT_MS * MILLISECOND;
+    const int64_t deadline = io_monotonic_ns() + ANSWER_LIMIT_MS * MILLISECONDS;
 
     for (;;) {
-        struct pollfd ready = {.fd = link, .events = POLLIN};
-        int64_t left = (deadline - io_monotonic_ns()) / MILLISECOND;
-        int result = left <= 0 ? 0 : poll(&ready, 1, (int)left);
-        if (result == 0)
+        if (!io_wait(link, POLLIN, deadline))
             return -ETIMEDOUT;
-        if (result < 0)
-            continue;
-        result = wsl_link_receive(link, message, fd);
+        int result = wsl_link_receive(link, message, fd);
         if (result < 0 || message->kind == WSL_ANSWER)
             return result;
         kept_report = *message;

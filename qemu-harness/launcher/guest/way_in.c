@@ -10,6 +10,7 @@
 
 #include "common/net/endpoint.h"
 #include "common/os/cleanup.h"
+#include "common/os/io.h"
 #include "qemu-harness/launcher/guest/way_in_internal.h"
 
 #define LISTEN_BACKLOG 1024
@@ -98,11 +99,9 @@ unsigned way_in_poll(struct way_in *way_in, struct pollfd *fds, bool open, int64
             continue;
         count += way_in_connection_poll(connection, fds + count, count);
         int64_t due = way_in_connection_due(connection);
-        int64_t left = due == INT64_MAX ? INT64_MAX : (due - now + 999999) / 1000000;
-        if (left < 0)
-            left = 0;
-        if (*timeout_ms < 0 ? left < INT32_MAX : left < *timeout_ms)
-            *timeout_ms = (int)left;
+        int left = io_timeout_ms(due, now);
+        if (left >= 0 && (*timeout_ms < 0 || left < *timeout_ms))
+            *timeout_ms = left;
     }
     return count;
 }

@@ -9,10 +9,9 @@
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
+#include "common/os/io.h"
 #include "common/wire/preface.h"
 #include "common/wire/protocol.h"
-
-#define MS 1000000LL
 
 /* A client over TCP whose socket is closed reads a reset, whoever closes it and were it the
  * kernel after a crash of ours; once it has all, an end. */
@@ -32,7 +31,7 @@ void way_in_connection_begin(struct way_in_connection *connection, int client, b
     connection->client_poll = connection->guest_poll = -1;
     connection->over_tcp = over_tcp;
     connection->client_gone = connection->client_told = false;
-    connection->give_up = now + WAY_IN_TRY_MS * MS;
+    connection->give_up = now + WAY_IN_TRY_MS * MILLISECONDS;
     connection->next_try = now;
     connection->last = now;
     connection->line_length = 0;
@@ -115,7 +114,7 @@ static int64_t half_open_until(const struct way_in_connection *connection)
     bool waits = !connection->over_tcp && !connection->client_gone;
     if (!way_in_connection_half_open(connection) || waits)
         return INT64_MAX;
-    return connection->last + (stalled ? WAY_IN_STALLED_MS : WAY_IN_IDLE_MS) * MS;
+    return connection->last + (stalled ? WAY_IN_STALLED_MS : WAY_IN_IDLE_MS) * MILLISECONDS;
 }
 
 int64_t way_in_connection_due(const struct way_in_connection *connection)
@@ -140,7 +139,7 @@ static void try_again(struct way_in_connection *connection, int64_t now)
 {
     fd_close(&connection->guest);
     connection->state = WAY_IN_WAITING;
-    connection->next_try = now + WAY_IN_RETRY_MS * MS;
+    connection->next_try = now + WAY_IN_RETRY_MS * MILLISECONDS;
     if (connection->next_try > connection->give_up)
         way_in_connection_end(connection);
 }
@@ -377,7 +376,7 @@ static void join(struct way_in_connection *connection, bool client_ready, bool g
         connection->client_gone = true;
     pass_end_to_client(connection);
     if (connection->client_told && connection->pieces.closed && connection->give_up == INT64_MAX)
-        connection->give_up = now + WAY_IN_CLOSED_MS * MS;
+        connection->give_up = now + WAY_IN_CLOSED_MS * MILLISECONDS;
     settle(connection, now);
 }
 

@@ -191,7 +191,7 @@ static unsigned process_signal_all(struct process_table *table, int signal_numbe
 
 void process_stop_all(struct process_table *table, int64_t grace_ms)
 {
-    int64_t deadline = io_monotonic_ns() + grace_ms * 1000000;
+    int64_t deadline = io_monotonic_ns() + grace_ms * MILLISECONDS;
     process_reap(table);
     unsigned alive = grace_ms > 0 ? process_signal_all(table, SIGTERM) : 1;
     while (alive > 0 && io_monotonic_ns() < deadline) {

@@ -57,7 +57,7 @@ static int device_connect(const char *path, struct process_table *processes, str
 {
     struct endpoint endpoint = {.kind = ENDPOINT_UNIX};
     snprintf(endpoint.path, sizeof(endpoint.path), "%s", path);
-    int64_t deadline = io_monotonic_ns() + DEVICE_WAIT_MS * 1000000LL;
+    int64_t deadline = io_monotonic_ns() + DEVICE_WAIT_MS * MILLISECONDS;
     do {
         CLEANUP_FD int fd = endpoint_dial(&endpoint);
         if (fd >= 0) {

@@ -218,7 +218,7 @@ int broker_wait_ready(struct broker *broker, const struct vsock *vsock,
     struct json line;
     enum broker_line kind;
     char message[FAILURE_TEXT_MAX];
-    int64_t deadline = io_monotonic_ns() + BROKER_READY_MS * 1000000LL;
+    int64_t deadline = io_monotonic_ns() + BROKER_READY_MS * MILLISECONDS;
     while (broker->wanted || broker->rules_only) {
         while ((kind = broker_next_line(broker, &broker->out_lines, &line, message,
                                         sizeof(message))) != BROKER_NOTHING)
@@ -230,8 +230,7 @@ int broker_wait_ready(struct broker *broker, const struct vsock *vsock,
         struct pollfd fds[3] = {{.fd = broker->out, .events = POLLIN},
                                 {.fd = broker->err, .events = POLLIN},
                                 {.fd = signals, .events = POLLIN}};
-        int64_t left = (deadline - io_monotonic_ns()) / 1000000;
-        if (left <= 0 || poll(fds, 3, (int)left) == 0)
+        if (io_poll(fds, ARRAY_LENGTH(fds), deadline) <= 0)
             return failure_set(why, ETIMEDOUT, "codev-broker is not ready after %d s",
                                BROKER_READY_MS / 1000);
         if (fds[2].revents)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
+#include "common/os/io.h"
 #include "common/text/escape.h"
 
 #define SHOWN_MAX 2048
@@ -28,7 +29,7 @@ static void send_config(struct sandbox *sandbox)
     sandbox->config = NULL;
     sandbox->config_sent = true;
     if (!sandbox->wsl.wanted) /* there the clock is everybody's */
-        sandbox->sync_at = sandbox->now + TIME_SYNC_MS * 1000000LL;
+        sandbox->sync_at = sandbox->now + TIME_SYNC_MS * MILLISECONDS;
     timeline_add(&sandbox->timeline, "kernel", (double)(sandbox->now - sandbox->started_at) / 1e6);
 }
 
@@ -109,7 +110,7 @@ static void handle_event(struct sandbox *sandbox, const struct control_event *ev
     case EVENT_FAILED:
         control_send_ack(&sandbox->control);
         sandbox_fail(sandbox, false, "%s: %s", name[0] ? name : "guest", text);
-        sandbox->kill_at = sandbox->now + POWER_OFF_MS * 1000000LL;
+        sandbox->kill_at = sandbox->now + POWER_OFF_MS * MILLISECONDS;
         break;
     case EVENT_WARNING:
         if (may_tell(sandbox))

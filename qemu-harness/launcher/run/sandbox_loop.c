@@ -13,7 +13,6 @@
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 
-#define MS 1000000LL
 #define CONSOLE_TAIL_LINES 20
 
 /* The fixed sources; the way in's connections stand behind them in the array. */
@@ -51,7 +50,7 @@ void sandbox_over(struct sandbox *sandbox, int exit_status)
     sandbox->exit_status = exit_status;
     output_finish(&sandbox->output);
     output_finish(&sandbox->error);
-    sandbox->kill_at = sandbox->now + POWER_OFF_MS * MS;
+    sandbox->kill_at = sandbox->now + POWER_OFF_MS * MILLISECONDS;
 }
 
 void sandbox_fail(struct sandbox *sandbox, bool show_console, const char *format, ...)
@@ -85,7 +84,7 @@ void sandbox_request_stop(struct sandbox *sandbox, int exit_status_if_booting)
     if (sandbox->phase >= PHASE_STOPPING)
         return;
     sandbox->phase = PHASE_STOPPING;
-    sandbox->kill_at = sandbox->now + (SHUTDOWN_GRACE_MS + STOP_EXTRA_MS) * MS;
+    sandbox->kill_at = sandbox->now + (SHUTDOWN_GRACE_MS + STOP_EXTRA_MS) * MILLISECONDS;
     control_send_shutdown(&sandbox->control, SHUTDOWN_GRACE_MS);
 }
 
@@ -197,7 +196,7 @@ static void note_helper_end(struct sandbox *sandbox, const struct process *proce
     if (!sandbox->helper_ended)
         sandbox->helper_ended = sandbox->now;
     if (sandbox->control.state == CONTROL_OPEN &&
-        sandbox->now - sandbox->helper_ended < HELPER_GRACE_MS * MS)
+        sandbox->now - sandbox->helper_ended < HELPER_GRACE_MS * MILLISECONDS)
         return;
     process_describe(process, how, sizeof(how));
     sandbox_fail(sandbox, !sandbox->terminated, "%s: it ended while the guest ran (%s)",
@@ -247,7 +246,7 @@ static void look_at_clock(struct sandbox *sandbox)
     if (sandbox->control.state == CONTROL_OPEN && sandbox->config_sent &&
         sandbox->phase < PHASE_OVER && sandbox->now >= sandbox->sync_at) {
         control_send_time(&sandbox->control);
-        sandbox->sync_at = sandbox->now + TIME_SYNC_MS * MS;
+        sandbox->sync_at = sandbox->now + TIME_SYNC_MS * MILLISECONDS;
     }
     if (sandbox->phase < PHASE_OVER && sandbox->now >= sandbox->kill_at)
         sandbox_fail(sandbox, false, "guest: it did not end in time and was killed");
@@ -259,19 +258,16 @@ static void look_at_clock(struct sandbox *sandbox)
 
 static int wait_milliseconds(const struct sandbox *sandbox)
 {
-    int64_t due = sandbox->phase < PHASE_OVER ? sandbox->sync_at : INT64_MAX;
+    int64_t due = sandbox->phase < PHASE_OVER ? sandbox->sync_at : NEVER;
     if (sandbox->phase == PHASE_BOOTING && sandbox->control.state < CONTROL_OPEN &&
         sandbox->hello_by < due)
         due = sandbox->hello_by;
     if (sandbox->kill_at > sandbox->now && sandbox->kill_at < due)
         due = sandbox->kill_at;
-    int64_t helper = sandbox->helper_ended + (HELPER_GRACE_MS + 1) * MS;
+    int64_t helper = sandbox->helper_ended + (HELPER_GRACE_MS + 1) * MILLISECONDS;
     if (sandbox->helper_ended && helper > sandbox->now && helper < due)
         due = helper;
-    if (due == INT64_MAX)
-        return -1;
-    int64_t left = (due - sandbox->now + MS - 1) / MS;
-    return left < 0 ? 0 : (int)left;
+    return io_timeout_ms(due, sandbox->now);
 }
 
 static void handle_sources(struct sandbox *sandbox, struct pollfd *fds)

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +113,49 @@ static void files_are_read_whole_or_not(void **state)
     unlink(path);
 }
 
+static void timeouts_are_rounded_up(void **state)
+{
+    (void)state;
+    assert_int_equal(io_timeout_ms(NEVER, 5), -1);
+    assert_int_equal(io_timeout_ms(5, 5), 0);
+    assert_int_equal(io_timeout_ms(4, 5), 0);
+    assert_int_equal(io_timeout_ms(6, 5), 1);
+    assert_int_equal(io_timeout_ms(5 + 2 * MILLISECONDS, 5), 2);
+    assert_int_equal(io_timeout_ms(6 + 2 * MILLISECONDS, 5), 3);
+    assert_int_equal(io_timeout_ms(NEVER - 1, 0), INT_MAX);
+}
+
+static void do_nothing(int signal_number)
+{
+    (void)signal_number;
+}
+
+/* Signals come every millisecond; the wait ends at its deadline all the same. */
+static void waiting_ends_at_the_deadline(void **state)
+{
+    (void)state;
+    const struct sigaction action = {.sa_handler = do_nothing};
+    const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    int64_t deadline = io_monotonic_ns() + 30 * MILLISECONDS;
+    assert_false(io_wait(ends[0], POLLIN, deadline));
+    assert_true(io_monotonic_ns() >= deadline);
+    setitimer(ITIMER_REAL, &never, NULL);
+    assert_int_equal(io_write_full(ends[1], "x", 1), 0);
+    assert_true(io_wait(ends[0], POLLIN, NEVER));
+    assert_false(io_wait(ends[0], POLLIN, deadline)); /* past: not even a look */
+    struct pollfd watched[] = {{.fd = ends[0], .events = POLLIN}, {.fd = -1}, {.fd = ends[1]}};
+    assert_int_equal(io_poll(watched, 3, NEVER), 1);
+    assert_true(watched[0].revents == POLLIN && watched[2].revents == 0);
+    close(ends[1]);
+    assert_int_equal(io_read_full(ends[0], &(char){0}, 1), 1);
+    assert_true(io_wait(ends[0], POLLIN, NEVER)); /* the end counts */
+    close(ends[0]);
+}
+
 static void the_clock_does_not_go_back(void **state)
 {
     (void)state;
@@ -124,6 +169,8 @@ int main(void)
         cmocka_unit_test(bulk_crosses_pipes_whole),
         cmocka_unit_test(a_broken_pipe_is_an_error),
         cmocka_unit_test(files_are_read_whole_or_not),
+        cmocka_unit_test(timeouts_are_rounded_up),
+        cmocka_unit_test(waiting_ends_at_the_deadline),
         cmocka_unit_test(the_clock_does_not_go_back),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
