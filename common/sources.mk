@@ -13,6 +13,7 @@ COMMON_SRCS := \
     common/text/line_buffer.c \
     common/text/number.c \
     common/os/pages.c \
+    common/wire/guest_path.c \
     common/wire/piece.c \
     common/wire/preface.c \
     common/os/seccomp_filter_linux.c \

@@ -1,8 +1,9 @@
-/* The boot configuration: the tables of its keys, and what must hold between them (boot_config.h, schema.h).
+/* The boot configuration: the tables of its keys, and the checks that span several values.
  *
- * One pass over the tables reads and checks each value by itself, then boot_config_check.c looks at what several values
- * say together. Nothing is applied here. The tokens live in a mapping that is gone when the parse ends, and the
- * strings in a static arena, of which only the pages that hold something are ever resident.
+ * One pass over the tables (schema.h) reads and checks each value by itself; check_whole then looks
+ * at what several values say together. Nothing is applied here. The tokens live in a mapping whose
+ * pages are given back after the parse, and the strings in a static arena, of which only the pages
+ * in use are resident. A secret is never quoted in a message.
  */
 #include "init/config/boot_config.h"
 
@@ -14,14 +15,19 @@
 #include "common/json/json.h"
 #include "common/os/cleanup.h"
 #include "common/os/pages.h"
-#include "init/config/boot_config_internal.h"
+#include "common/text/name_filter.h"
+#include "common/wire/guest_path.h"
 #include "init/config/schema.h"
 
-/* Room for every string of the longest text, and for the pointers of argv and env. */
+/* Space for every string of the longest text, and for the pointers of argv and env. */
 #define ARENA_SIZE                                                                                 \
     (CONTROL_LINE_MAX + (BOOT_ARGUMENTS_MAX + BOOT_ENVIRONMENT_MAX + 16) * sizeof(char *))
 
 #define ARGUMENT_MAX (128 * 1024) /* MAX_ARG_STRLEN of the kernel, 32 pages */
+#define ID_NUMBER_MAX 4294967294u /* (uid_t)-1 is no id */
+#define PIN_PREFIX "sha256:"
+#define DIGITS "0123456789"
+#define LOWER_CASE "abcdefghijklmnopqrstuvwxyz"
 
 const char *const mount_type_names[] = {
     [MOUNT_VIRTIOFS] = "virtiofs", [MOUNT_9P] = "9p",       [MOUNT_DRVFS] = "drvfs",
@@ -39,6 +45,28 @@ static_assert(sizeof(enum mount_type) == sizeof(unsigned) &&
 
 static char *arena; /* ARENA_SIZE; made once */
 
+/* ---- single values ---- */
+
+static int read_protocol(struct schema_parse *parse, uint32_t index, void *target,
+                         const struct schema_field *field)
+{
+    int64_t version;
+
+    (void)target;
+    (void)field;
+    if (json_int64(parse->document, index, &version) < 0 || version != PROTOCOL_VERSION)
+        return schema_refuse(parse, "this codev-init (%s) supports protocol %d only", CODEV_VERSION,
+                             PROTOCOL_VERSION);
+    return 0;
+}
+
+static int check_path(struct schema_parse *parse, const char *path)
+{
+    const char *fault = guest_path_fault(path);
+
+    return fault ? schema_refuse(parse, "the path \"%s\" %s", path, fault) : 0;
+}
+
 /* ---- lists ---- */
 
 static const struct schema_field any_text = {.name = "", .least = 0, .most = ARGUMENT_MAX - 1};
@@ -51,10 +79,10 @@ static int read_arguments(struct schema_parse *parse, uint32_t index, void *targ
         return result;
     unsigned count = parse->document->tokens[index].size, number = 0;
     char **list = schema_take_room(parse, (count + 1) * sizeof(*list));
-    if (list == NULL)
-        return schema_refuse(parse, "the configuration holds too much text");
+    if (!list)
+        return schema_refuse(parse, "the configuration is too large");
     if (count == 0)
-        return schema_refuse(parse, "the program's name is missing");
+        return schema_refuse(parse, "the name of the program is missing");
     for (uint32_t item = json_first(parse->document, index); item != 0;
          item = json_next(parse->document, index, item)) {
         size_t path_length = schema_enter_element(parse, number);
@@ -65,12 +93,13 @@ static int read_arguments(struct schema_parse *parse, uint32_t index, void *targ
     }
     list[count] = NULL;
     if (list[0][0] == '\0')
-        return schema_refuse(parse, "the program's name is empty");
+        return schema_refuse(parse, "the name of the program is empty");
     *(char ***)target = list;
     return 0;
 }
 
-/* "NAME=value", with the name's NUL replaced: the two strings follow each other in the arena. */
+/* Makes "NAME=value" by replacing the NUL behind the name: both strings are adjacent in the
+ * arena. */
 static int read_variable(struct schema_parse *parse, uint32_t name, char **out)
 {
     char *value;
@@ -79,8 +108,8 @@ static int read_variable(struct schema_parse *parse, uint32_t name, char **out)
 
     if (result < 0)
         return result;
-    if (name_length == 0 || strchr(*out, '=') != NULL)
-        return schema_refuse(parse, "\"%s\" is no name of a variable", *out);
+    if (name_length == 0 || strchr(*out, '='))
+        return schema_refuse(parse, "\"%s\" is not a valid variable name", *out);
     size_t path_length = schema_enter_key(parse, *out);
     result = schema_take_text(parse, name + 1, &value, &value_length);
     if (result == 0 && name_length + value_length + 2 > ARGUMENT_MAX)
@@ -100,8 +129,8 @@ static int read_environment(struct schema_parse *parse, uint32_t index, void *ta
         return result;
     unsigned count = parse->document->tokens[index].size, number = 0;
     char **list = schema_take_room(parse, (count + 1) * sizeof(*list));
-    if (list == NULL)
-        return schema_refuse(parse, "the configuration holds too much text");
+    if (!list)
+        return schema_refuse(parse, "the configuration is too large");
     for (uint32_t name = json_first(parse->document, index); name != 0;
          name = json_next(parse->document, index, name)) {
         result = read_variable(parse, name, &list[number++]);
@@ -110,6 +139,25 @@ static int read_environment(struct schema_parse *parse, uint32_t index, void *ta
     }
     list[count] = NULL;
     *(char ***)target = list;
+    return 0;
+}
+
+/* The last entry of config->egress: [a-z0-9][a-z0-9._-]{0,63}, and not listed before. `seen` is
+ * kept from one entry to the next. */
+static int check_rule_name(struct schema_parse *parse, const struct boot_config *config,
+                           struct name_filter *seen)
+{
+    const char *name = config->egress[config->egress_count];
+    uint32_t hash = NAME_FILTER_SEED;
+
+    if (name[strspn(name, LOWER_CASE DIGITS "._-")] != '\0' || strchr("._-", name[0]))
+        return schema_refuse(parse, "\"%s\" is not a valid rule name", name);
+    for (const char *at = name; *at != '\0'; at++)
+        hash = name_filter_hash(hash, (unsigned char)*at);
+    bool perhaps = name_filter_seen(seen, hash);
+    for (unsigned earlier = 0; perhaps && earlier < config->egress_count; earlier++)
+        if (strcmp(config->egress[earlier], name) == 0)
+            return schema_refuse(parse, "\"%s\" is listed twice", name);
     return 0;
 }
 
@@ -126,7 +174,7 @@ static int read_egress(struct schema_parse *parse, uint32_t index, void *target,
         size_t path_length = schema_enter_element(parse, config->egress_count);
         result = schema_read_text(parse, item, &config->egress[config->egress_count], &rule_name);
         if (result == 0)
-            result = boot_check_rule_name(parse, config, &seen);
+            result = check_rule_name(parse, config, &seen);
         config->egress_count++;
         schema_leave(parse, path_length);
     }
@@ -145,7 +193,7 @@ static int read_directories(struct schema_parse *parse, uint32_t index, void *ta
         char *path;
         result = schema_take_text(parse, name, &path, NULL);
         if (result == 0)
-            result = boot_check_path(parse, path);
+            result = check_path(parse, path);
         if (result == 0)
             result = schema_read_bool(parse, name + 1, &directory->auto_accept, NULL);
         directory->path = path;
@@ -167,6 +215,70 @@ static const struct schema_field mount_fields[] = {
 };
 static const struct schema_table mount_table = {mount_fields, ARRAY_LENGTH(mount_fields)};
 
+/* In WSL a folder of the host is a drvfs or a bind mount; there are no tags and no disks. */
+static bool exists_here(enum boot_place place, enum mount_type type)
+{
+    if (type == MOUNT_BIND || type == MOUNT_TMPFS)
+        return true;
+    return (type == MOUNT_DRVFS) == (place == PLACE_WSL);
+}
+
+static int check_source(struct schema_parse *parse, const struct boot_mount *mount)
+{
+    const char *fault;
+
+    if (!exists_here(parse->place, mount->type))
+        return schema_refuse(parse,
+                             parse->place == PLACE_WSL
+                                 ? "%s mounts do not exist in WSL: use drvfs or bind"
+                                 : "%s mounts exist in WSL only",
+                             mount_type_names[mount->type]);
+    switch (mount->type) {
+    case MOUNT_VIRTIOFS:
+    case MOUNT_9P:
+        if (mount->source[0] == '\0')
+            return schema_refuse(parse, "the source of a %s mount must be its tag",
+                                 mount_type_names[mount->type]);
+        return 0;
+    case MOUNT_BIND:
+        fault = guest_folder_fault(mount->source);
+        return fault ? schema_refuse(parse, "the source \"%s\" %s", mount->source, fault) : 0;
+    case MOUNT_EXT4:
+    case MOUNT_EROFS:
+        if (!guest_disk_name(mount->source))
+            return schema_refuse(parse, "the source of a %s mount must be /dev/NAME",
+                                 mount_type_names[mount->type]);
+        return 0;
+    case MOUNT_TMPFS:
+        if (mount->source[0] != '\0')
+            return schema_refuse(parse, "a tmpfs mount has no source");
+        return 0;
+    case MOUNT_DRVFS:
+        if (mount->source[0] == '\0' || mount->source[0] == '-')
+            return schema_refuse(parse, "the source of a drvfs mount must be a folder of Windows");
+        return 0;
+    case MOUNT_TYPE_COUNT:
+        break;
+    }
+    return -EINVAL;
+}
+
+/* The mount number `index`, also against those before it. */
+static int check_mount(struct schema_parse *parse, const struct boot_config *config, unsigned index)
+{
+    const struct boot_mount *mount = &config->mounts[index];
+    const char *fault = guest_target_fault(mount->target);
+
+    if (fault)
+        return schema_refuse(parse, "the target \"%s\" %s", mount->target, fault);
+    if (check_source(parse, mount) < 0)
+        return -EINVAL;
+    for (unsigned earlier = 0; earlier < index; earlier++)
+        if (strcmp(config->mounts[earlier].target, mount->target) == 0)
+            return schema_refuse(parse, "the target \"%s\" is used twice", mount->target);
+    return 0;
+}
+
 static int read_mounts(struct schema_parse *parse, uint32_t index, void *target,
                        const struct schema_field *field)
 {
@@ -180,10 +292,177 @@ static int read_mounts(struct schema_parse *parse, uint32_t index, void *target,
         size_t path_length = schema_enter_element(parse, config->mount_count);
         result = schema_read_object(parse, item, &mount_table, mount);
         if (result == 0)
-            result = boot_check_mount(parse, config, config->mount_count);
+            result = check_mount(parse, config, config->mount_count);
         config->mount_count++;
         schema_leave(parse, path_length);
     }
+    return result;
+}
+
+/* ---- relay and way in ---- */
+
+/* A virtual machine has no network, so that both ends are vsock; WSL has TCP. */
+static int check_transport(struct schema_parse *parse, const struct endpoint *endpoint)
+{
+    bool tcp = endpoint->kind == ENDPOINT_TCP4 || endpoint->kind == ENDPOINT_TCP6 ||
+               endpoint->kind == ENDPOINT_TCP_GATEWAY;
+
+    if (parse->place == PLACE_MACHINE && endpoint->kind != ENDPOINT_VSOCK)
+        return schema_refuse(parse, "a virtual machine reaches its host over vsock only");
+    if (parse->place == PLACE_WSL && !tcp)
+        return schema_refuse(parse, "a sandbox in WSL reaches Windows over tcp only");
+    return 0;
+}
+
+static int check_pin(struct schema_parse *parse, const struct boot_relay *relay)
+{
+    if (parse->place == PLACE_WSL && relay->pin[0] == '\0')
+        return schema_refuse(
+            parse, "\"pin\" is required in WSL: other programs can listen on a TCP port too");
+    return 0;
+}
+
+/* 127.0.0.0/8 or ::1: any other address could be reached from the network of the Windows host. */
+static bool is_loopback(const struct endpoint *endpoint)
+{
+    static const uint8_t six[16] = {[15] = 1};
+
+    if (endpoint->kind == ENDPOINT_TCP4)
+        return endpoint->address[0] == 127;
+    return endpoint->kind == ENDPOINT_TCP6 && memcmp(endpoint->address, six, sizeof(six)) == 0;
+}
+
+static int check_way_in(struct schema_parse *parse, const struct endpoint *endpoint)
+{
+    if (parse->place == PLACE_WSL) {
+        if (!is_loopback(endpoint))
+            return schema_refuse(parse, "in WSL the way in must be tcp:127.0.0.1:PORT or "
+                                        "tcp:[::1]:PORT");
+        return 0;
+    }
+    if (endpoint->kind != ENDPOINT_VSOCK || endpoint->port == 0)
+        return schema_refuse(parse, "in a virtual machine the way in must be vsock:PORT");
+    return 0;
+}
+
+static int read_secret(struct schema_parse *parse, uint32_t index, void *target,
+                       const struct schema_field *field)
+{
+    char *out = target;
+    int length = json_string(parse->document, index, out, SECRET_HEX_LENGTH + 1);
+
+    (void)field;
+    if (length != SECRET_HEX_LENGTH || !secret_is_hex(out))
+        return schema_refuse(parse, "must be 64 lower-case hexadecimal digits");
+    return 0;
+}
+
+static int read_pin(struct schema_parse *parse, uint32_t index, void *target,
+                    const struct schema_field *field)
+{
+    char text[sizeof(PIN_PREFIX) + SECRET_HEX_LENGTH];
+    const size_t prefix = strlen(PIN_PREFIX);
+    int length = json_string(parse->document, index, text, sizeof(text));
+
+    (void)field;
+    if (length != (int)prefix + SECRET_HEX_LENGTH || memcmp(text, PIN_PREFIX, prefix) != 0 ||
+        !secret_is_hex(text + prefix))
+        return schema_refuse(parse,
+                             "must be \"" PIN_PREFIX "\" and 64 lower-case hexadecimal digits");
+    memcpy(target, text + prefix, SECRET_HEX_LENGTH + 1);
+    return 0;
+}
+
+static int read_transports(struct schema_parse *parse, uint32_t index, void *target,
+                           const struct schema_field *field)
+{
+    struct boot_relay *relay = target;
+    char text[ENDPOINT_TEXT_MAX];
+    int result = schema_expect_container(parse, index, JSON_ARRAY, field->most);
+
+    if (result == 0 && parse->document->tokens[index].size == 0)
+        return schema_refuse(parse, "must hold at least one address");
+    for (uint32_t item = json_first(parse->document, index); result == 0 && item != 0;
+         item = json_next(parse->document, index, item)) {
+        struct endpoint *endpoint = &relay->transports[relay->transport_count];
+        struct failure why;
+        size_t path_length = schema_enter_element(parse, relay->transport_count++);
+        if (json_string(parse->document, item, text, sizeof(text)) < 0)
+            result = schema_refuse(parse, "must be an address like \"vsock:2:50117\"");
+        else if (endpoint_parse_dial(endpoint, text, &why) < 0)
+            result = schema_refuse(parse, "%s", why.text);
+        else
+            result = check_transport(parse, endpoint);
+        schema_leave(parse, path_length);
+    }
+    return result;
+}
+
+static const struct schema_field relay_fields[] = {
+    {"listen", SCHEMA_OPTIONAL, schema_read_uint16, offsetof(struct boot_relay, listen), 1, 65535,
+     NULL},
+    {"transport", SCHEMA_REQUIRED, read_transports, 0, 1, BOOT_TRANSPORTS_MAX, NULL},
+    {"token", SCHEMA_REQUIRED, read_secret, offsetof(struct boot_relay, token), 0, 0, NULL},
+    {"pin", SCHEMA_NULLABLE, read_pin, offsetof(struct boot_relay, pin), 0, 0, NULL},
+};
+static const struct schema_table relay_table = {relay_fields, ARRAY_LENGTH(relay_fields)};
+
+int read_relay(struct schema_parse *parse, uint32_t index, void *target,
+               const struct schema_field *field)
+{
+    struct boot_relay *relay = target;
+
+    (void)field;
+    relay->listen = RELAY_PORT;
+    relay->present = true;
+    int result = schema_read_object(parse, index, &relay_table, relay);
+    return result < 0 ? result : check_pin(parse, relay);
+}
+
+static int read_way_in_listen(struct schema_parse *parse, uint32_t index, void *target,
+                              const struct schema_field *field)
+{
+    char text[ENDPOINT_TEXT_MAX];
+    struct failure why;
+
+    (void)field;
+    if (json_string(parse->document, index, text, sizeof(text)) < 0)
+        return schema_refuse(parse, "must be an address like \"vsock:4096\"");
+    if (endpoint_parse_listen(target, text, &why) < 0)
+        return schema_refuse(parse, "%s", why.text);
+    return check_way_in(parse, target);
+}
+
+static const struct schema_field way_in_fields[] = {
+    {"listen", SCHEMA_REQUIRED, read_way_in_listen, offsetof(struct boot_way_in, listen), 0, 0,
+     NULL},
+    {"secret", SCHEMA_REQUIRED, read_secret, offsetof(struct boot_way_in, secret), 0, 0, NULL},
+    {"framed", SCHEMA_OPTIONAL, schema_read_bool, offsetof(struct boot_way_in, framed), 0, 0, NULL},
+};
+static const struct schema_table way_in_table = {way_in_fields, ARRAY_LENGTH(way_in_fields)};
+
+int read_way_in(struct schema_parse *parse, uint32_t index, void *target,
+                const struct schema_field *field)
+{
+    struct boot_way_in *way_in = target;
+
+    (void)field;
+    way_in->present = true;
+    return schema_read_object(parse, index, &way_in_table, way_in);
+}
+
+int boot_relay_parse(struct boot_relay *relay, enum boot_place place, const struct json *document,
+                     uint32_t index, struct failure *why)
+{
+    struct schema_parse parse = {.document = document, .why = why, .place = place};
+    struct boot_relay fresh = {.present = false};
+    int result;
+
+    schema_enter_key(&parse, "relay");
+    result = read_relay(&parse, index, &fresh, NULL);
+    if (result == 0)
+        *relay = fresh;
+    secret_wipe(&fresh, sizeof(fresh));
     return result;
 }
 
@@ -193,9 +472,9 @@ static const struct schema_field account_fields[] = {
     {"name", SCHEMA_OPTIONAL, schema_read_text, offsetof(struct boot_config, account_name), 1, 31,
      NULL},
     {"uid", SCHEMA_OPTIONAL, schema_read_uint32, offsetof(struct boot_config, account_uid), 1,
-     BOOT_ID_NUMBER_MAX, NULL},
+     ID_NUMBER_MAX, NULL},
     {"gid", SCHEMA_OPTIONAL, schema_read_uint32, offsetof(struct boot_config, account_gid), 1,
-     BOOT_ID_NUMBER_MAX, NULL},
+     ID_NUMBER_MAX, NULL},
 };
 static const struct schema_table account_table = {account_fields, ARRAY_LENGTH(account_fields)};
 
@@ -237,7 +516,7 @@ static const struct schema_field limit_fields[] = {
 static const struct schema_table limit_table = {limit_fields, ARRAY_LENGTH(limit_fields)};
 
 static const struct schema_field boot_fields[] = {
-    {"protocol", SCHEMA_REQUIRED, boot_read_protocol, 0, 0, 0, NULL},
+    {"protocol", SCHEMA_REQUIRED, read_protocol, 0, 0, 0, NULL},
     {"id", SCHEMA_REQUIRED, schema_read_text, offsetof(struct boot_config, id), 1, BOOT_ID_MAX,
      NULL},
     {"hostname", SCHEMA_OPTIONAL, schema_read_text, offsetof(struct boot_config, hostname), 0, 4095,
@@ -248,8 +527,8 @@ static const struct schema_field boot_fields[] = {
     {"mounts", SCHEMA_OPTIONAL, read_mounts, 0, 0, BOOT_MOUNTS_MAX, NULL},
     {"server", SCHEMA_REQUIRED, schema_read_nested, offsetof(struct boot_config, server), 0, 0,
      &server_table},
-    {"relay", SCHEMA_NULLABLE, boot_read_relay, offsetof(struct boot_config, relay), 0, 0, NULL},
-    {"way_in", SCHEMA_NULLABLE, boot_read_way_in, offsetof(struct boot_config, way_in), 0, 0, NULL},
+    {"relay", SCHEMA_NULLABLE, read_relay, offsetof(struct boot_config, relay), 0, 0, NULL},
+    {"way_in", SCHEMA_NULLABLE, read_way_in, offsetof(struct boot_config, way_in), 0, 0, NULL},
     {"egress", SCHEMA_OPTIONAL, read_egress, 0, 0, EGRESS_MAX, NULL},
     {"auto_accept", SCHEMA_OPTIONAL, schema_read_nested, 0, 0, 0, &auto_accept_table},
     {"limits", SCHEMA_OPTIONAL, schema_read_nested, 0, 0, 0, &limit_table},
@@ -257,6 +536,56 @@ static const struct schema_field boot_fields[] = {
      offsetof(struct boot_config, user_namespaces), 0, 0, NULL},
 };
 static const struct schema_table boot_table = {boot_fields, ARRAY_LENGTH(boot_fields)};
+
+static int check_account(struct schema_parse *parse, const struct boot_config *config)
+{
+    const char *name = config->account_name;
+
+    if (name[strspn(name, LOWER_CASE DIGITS "_-")] != '\0' || !strchr(LOWER_CASE "_", name[0]))
+        return schema_refuse(parse, "account.name: \"%s\" is not a valid account name", name);
+    if (strcmp(name, "root") == 0 || strcmp(name, "codev-relay") == 0)
+        return schema_refuse(parse, "account.name: the server cannot run as \"%s\"", name);
+    return 0;
+}
+
+static int check_ports(struct schema_parse *parse, const struct boot_config *config)
+{
+    uint16_t port = config->server.port;
+
+    if (config->relay.present && config->relay.listen == DNS_PORT)
+        return schema_refuse(parse, "relay.listen: port %d is used for DNS", DNS_PORT);
+    if (port == DNS_PORT || (config->relay.present && port != 0 && port == config->relay.listen))
+        return schema_refuse(parse, "server.port: the relay listens on port %d", port);
+    return 0;
+}
+
+/* A bind may show a part of another mount again; in WSL any other source is the distribution's. */
+static void find_outside(struct boot_config *config)
+{
+    for (unsigned number = 0; number < config->mount_count; number++) {
+        struct boot_mount *mount = &config->mounts[number];
+        mount->outside = config->place == PLACE_WSL && mount->type == MOUNT_BIND;
+        for (unsigned other = 0; other < config->mount_count; other++)
+            if (other != number && guest_path_is_below(mount->source, config->mounts[other].target))
+                mount->outside = false;
+    }
+}
+
+static int check_whole(struct schema_parse *parse, struct boot_config *config)
+{
+    if (config->id[strspn(config->id, LOWER_CASE DIGITS "-")] != '\0')
+        return schema_refuse(parse, "id: \"%s\" may hold a-z, 0-9 and - only", config->id);
+    if (check_account(parse, config) < 0 || check_ports(parse, config) < 0)
+        return -EINVAL;
+    size_t path_length = schema_enter_key(parse, "server.cwd");
+    if (check_path(parse, config->server.cwd) < 0)
+        return -EINVAL;
+    schema_leave(parse, path_length);
+    find_outside(config);
+    if (!config->relay.present && config->egress_count > 0)
+        return schema_refuse(parse, "egress: needs \"relay\"");
+    return 0;
+}
 
 static void set_defaults(struct boot_config *config)
 {
@@ -295,7 +624,7 @@ static int parse_text(struct boot_config *config, enum boot_place place, const c
     config->place = place;
     result = schema_read_object(&parse, 0, &boot_table, config);
     if (result == 0)
-        result = boot_check_whole(&parse, config);
+        result = check_whole(&parse, config);
     return result < 0 ? failure_prefix(why, result, "boot configuration") : 0;
 }
 
@@ -305,9 +634,9 @@ int boot_config_parse(struct boot_config *config, enum boot_place place, const c
     const size_t size = CONTROL_TOKENS_MAX * sizeof(struct json_token);
     static void *tokens;
 
-    tokens = tokens == NULL ? pages_map(size) : tokens;
-    arena = arena == NULL ? pages_map(ARENA_SIZE) : arena;
-    if (tokens == NULL || arena == NULL)
+    tokens = !tokens ? pages_map(size) : tokens;
+    arena = !arena ? pages_map(ARENA_SIZE) : arena;
+    if (!tokens || !arena)
         return failure_set(why, ENOMEM, "boot configuration: memory for %d tokens",
                            CONTROL_TOKENS_MAX);
     int result = parse_text(config, place, text, length, tokens, why);

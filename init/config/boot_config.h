@@ -1,8 +1,8 @@
-/* The boot configuration: what the host asks of this start (design, section 3).
+/* The boot configuration: what the host asks of this start (doc/control-channel.md lists the keys).
  *
- * boot_config_parse validates the whole text before anything is applied: unknown keys, wrong types,
- * values out of range, relative or abnormal paths, duplicate targets are errors that name the key. All
- * strings point into an arena that belongs to the configuration and lives as long as PID 1.
+ * boot_config_parse validates the whole text before anything is applied: an unknown key, a wrong
+ * type, a value out of range, a path that is not normal, a target that is used twice is an error
+ * that names the key. All strings point into one static arena, which lives as long as PID 1.
  */
 #ifndef INIT_CONFIG_BOOT_CONFIG_H
 #define INIT_CONFIG_BOOT_CONFIG_H
@@ -36,25 +36,25 @@ enum mount_type {
 };
 extern const char *const mount_type_names[MOUNT_TYPE_COUNT];
 
-/* Where codev-init runs, which decides what an address or a mount may be. */
+/* Where codev-init runs; it decides which addresses and mounts are allowed. */
 enum boot_place { PLACE_MACHINE, PLACE_WSL };
 
 struct boot_mount {
     enum mount_type type;
     const char *source; /* tag, device, directory; "" for tmpfs */
-    const char *target; /* absolute and normal, below one of the allowed roots */
+    const char *target; /* as guest_target_fault allows it */
     bool readonly;
-    bool outside; /* WSL: a bind whose source is the distribution's, not that of another mount */
+    bool outside; /* WSL: a bind whose source is the distribution's, not a part of another mount */
 };
 
 enum server_stdio { STDIO_LOG, STDIO_PIPE, STDIO_TTY, STDIO_COUNT };
 extern const char *const server_stdio_names[STDIO_COUNT];
 
 struct boot_server {
-    char **argv; /* NULL-terminated; argv[0] absolute, or a name looked up in the account's PATH */
+    char **argv; /* NULL-terminated; argv[0] is a path, or a name that is looked up in PATH */
     char **env;  /* NULL-terminated "NAME=value" */
     const char *cwd;
-    uint16_t port; /* 0: none, the server is ready at once */
+    uint16_t port; /* 0: none; the server counts as ready once it runs */
     enum server_stdio stdio;
     int64_t ready_timeout_ms;
     unsigned short rows, columns; /* tty only; 0: unknown */
@@ -84,13 +84,12 @@ struct boot_directory {
 struct boot_config {
     enum boot_place place;
     const char *id;       /* [a-z0-9-]{1,32} */
-    const char *hostname; /* as wanted; made valid by hostname_set */
+    const char *hostname; /* as given; hostname_set makes it valid */
     int64_t unix_ns;      /* 0: do not set the clock */
     const char *account_name;
     uid_t account_uid; /* (uid_t)-1: the image's own */
     gid_t account_gid;
-    struct boot_mount
-        mounts[BOOT_MOUNTS_MAX]; /* as given; parents first is mounts_apply's business */
+    struct boot_mount mounts[BOOT_MOUNTS_MAX]; /* in the given order */
     unsigned mount_count;
     struct boot_server server;
     struct boot_relay relay;
@@ -100,17 +99,20 @@ struct boot_config {
     bool auto_accept;
     struct boot_directory directories[BOOT_DIRECTORIES_MAX];
     unsigned directory_count;
-    int64_t limit_pids, limit_memory_mib /* 0: none */, limit_nofile;
+    int64_t limit_pids;
+    int64_t limit_memory_mib; /* 0: no limit */
+    int64_t limit_nofile;
     bool user_namespaces;
 };
 
-/* Parses and validates one JSON object by the rules of this place. 0, or a negative errno with a reason that names the key or the
- * position. On failure *config is unusable. Secrets in `text` are the caller's to wipe. */
+/* Parses and validates one JSON object by the rules of this place. 0, or a negative errno with a
+ * reason that names the key or the column. On failure *config must not be used. The caller wipes
+ * the secrets in `text`. */
 int boot_config_parse(struct boot_config *config, enum boot_place place, const char *text,
                       size_t length, struct failure *why);
 
-/* Parses {"listen":..., "transport":[...], "token":..., "pin":...} for the command `relay`: index is the
- * object's in an already parsed document. */
+/* Parses the object {"listen":..., "transport":[...], "token":..., "pin":...} of the command
+ * `relay`, which is at `index` of a parsed document. */
 struct json;
 int boot_relay_parse(struct boot_relay *relay, enum boot_place place, const struct json *document,
                      uint32_t index, struct failure *why);

@@ -1,8 +1,8 @@
-/* The engine behind the boot configuration's tables: see schema.h.
+/* Reads JSON objects by tables of their keys.
  *
- * There is no recursion beyond the nesting of the tables themselves (three levels), and nothing is kept but what the
- * readers store: on an error the target is half filled and must not be used. The arena is a plain upward pointer; it
- * can never overflow for a text that is no longer than itself, since every string loses its quotes and gains a NUL.
+ * Recursion is as deep as the tables are nested (three levels). On an error the target is partly
+ * filled and must not be used. The arena only grows; a text that is no longer than the arena cannot
+ * overflow it, since every string loses its two quotes and gains one NUL.
  */
 #include "init/config/schema.h"
 
@@ -61,7 +61,7 @@ int schema_expect(struct schema_parse *parse, uint32_t index, enum json_type typ
 
     if (found == type)
         return 0;
-    return schema_refuse(parse, "%s is wanted, this is %s", json_type_names[type],
+    return schema_refuse(parse, "must be %s, not %s", json_type_names[type],
                          json_type_names[found]);
 }
 
@@ -73,11 +73,11 @@ int schema_expect_container(struct schema_parse *parse, uint32_t index, enum jso
     if (result < 0)
         return result;
     if (parse->document->tokens[index].size > most)
-        return schema_refuse(parse, "more than %lld entries", (long long)most);
+        return schema_refuse(parse, "has more than %lld entries", (long long)most);
     uint32_t twice = type == JSON_OBJECT ? json_find_duplicate(parse->document, index) : 0;
     if (twice != 0) {
         const struct json_token *name = &parse->document->tokens[twice];
-        return schema_refuse(parse, "the key \"%.*s\" stands there twice",
+        return schema_refuse(parse, "the key \"%.*s\" appears twice",
                              (int)(name->end - name->start), parse->document->text + name->start);
     }
     return 0;
@@ -100,14 +100,14 @@ int schema_take_text(struct schema_parse *parse, uint32_t index, char **out, siz
     int result = json_string(parse->document, index, text, parse->arena_size - parse->arena_used);
 
     if (result == -EILSEQ)
-        return schema_refuse(parse, "a string with U+0000 or half a surrogate pair");
+        return schema_refuse(parse, "the string holds U+0000 or half a surrogate pair");
     if (result == -ENAMETOOLONG)
-        return schema_refuse(parse, "the configuration holds too much text");
+        return schema_refuse(parse, "the configuration is too large");
     if (result < 0)
         return schema_expect(parse, index, JSON_STRING);
     parse->arena_used += (size_t)result + 1;
     *out = text;
-    if (length != NULL)
+    if (length)
         *length = (size_t)result;
     return 0;
 }
@@ -122,7 +122,7 @@ int schema_read_text(struct schema_parse *parse, uint32_t index, void *target,
     if (result < 0)
         return result;
     if ((int64_t)length < field->least || (int64_t)length > field->most)
-        return schema_refuse(parse, "%zu bytes, but %lld to %lld are allowed", length,
+        return schema_refuse(parse, "has %zu bytes; %lld to %lld are allowed", length,
                              (long long)field->least, (long long)field->most);
     *(const char **)target = text;
     return 0;
@@ -138,9 +138,9 @@ int schema_read_int64(struct schema_parse *parse, uint32_t index, void *target,
         return result;
     result = json_int64(parse->document, index, &value);
     if (result == -EINVAL)
-        return schema_refuse(parse, "a whole number is wanted");
+        return schema_refuse(parse, "must be a whole number");
     if (result < 0 || value < field->least || value > field->most)
-        return schema_refuse(parse, "%lld to %lld is allowed", (long long)field->least,
+        return schema_refuse(parse, "must be %lld to %lld", (long long)field->least,
                              (long long)field->most);
     *(int64_t *)target = value;
     return 0;
@@ -175,7 +175,7 @@ int schema_read_bool(struct schema_parse *parse, uint32_t index, void *target,
 
     (void)field;
     if (type != JSON_TRUE && type != JSON_FALSE)
-        return schema_refuse(parse, "true or false is wanted, this is %s", json_type_names[type]);
+        return schema_refuse(parse, "must be true or false, not %s", json_type_names[type]);
     *(bool *)target = type == JSON_TRUE;
     return 0;
 }
@@ -203,7 +203,7 @@ int schema_read_choice(struct schema_parse *parse, uint32_t index, void *target,
         size_t used = strlen(list);
         snprintf(list + used, sizeof(list) - used, "%s%s", number > 0 ? ", " : "", names[number]);
     }
-    return schema_refuse(parse, "one of %s is wanted", list);
+    return schema_refuse(parse, "must be one of %s", list);
 }
 
 static const struct schema_field *find_field(const struct schema_parse *parse, uint32_t name,
@@ -220,7 +220,7 @@ static int read_member(struct schema_parse *parse, uint32_t name, const struct s
 {
     const struct schema_field *field = find_field(parse, name, table);
 
-    if (field == NULL) {
+    if (!field) {
         const struct json_token *token = &parse->document->tokens[name];
         return schema_refuse(parse, "unknown key \"%.*s\"", (int)(token->end - token->start),
                              parse->document->text + token->start);

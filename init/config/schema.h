@@ -1,8 +1,8 @@
-/* A table-driven strict reader of JSON objects: which keys exist, which type each has, where it goes.
+/* A strict reader of JSON objects by tables: which keys exist, their types, where the values go.
  *
- * The boot configuration's keys are const tables of `struct schema_field`; this is the engine that walks an object by
- * such a table. An unknown key, a key that stands twice, a wrong type and a value out of range are errors that name the
- * key by its whole path ("server.argv[3]"). Strings are copied into the arena of the parse.
+ * The keys of the boot configuration are const tables of `struct schema_field`. An unknown key, a
+ * key that appears twice, a wrong type and a value out of range are errors that name the key by its
+ * whole path ("server.argv[3]"). Strings are copied into the arena of the parse.
  */
 #ifndef INIT_CONFIG_SCHEMA_H
 #define INIT_CONFIG_SCHEMA_H
@@ -23,8 +23,7 @@ struct schema_parse {
     char path[SCHEMA_PATH_MAX]; /* of the key being read, for messages */
     size_t path_length;
     struct failure *why;
-    unsigned
-        place; /* for the checks of the tables' owner (enum boot_place); the engine does not look at it */
+    unsigned place; /* enum boot_place; for readers outside this file only */
 };
 
 struct schema_field;
@@ -41,10 +40,9 @@ struct schema_field {
     const char *name;
     enum schema_presence presence;
     schema_reader *read;
-    size_t offset; /* of the value in the target structure */
-    int64_t least,
-        most; /* numbers: the range; texts: the length in bytes; lists: the number of elements */
-    const void *detail; /* for the reader: a struct schema_table, a name array */
+    size_t offset;       /* of the value in the target structure */
+    int64_t least, most; /* range of a number, length of a text in bytes, elements of a list */
+    const void *detail;  /* for the reader: a struct schema_table, a name array */
 };
 
 struct schema_table {
@@ -69,32 +67,33 @@ int schema_read_bool(struct schema_parse *parse, uint32_t index, void *target,
                      const struct schema_field *field);
 int schema_read_nested(struct schema_parse *parse, uint32_t index, void *target,
                        const struct schema_field *field);
-/* One of the names of a name array (detail, `most` entries) into an unsigned, as an enum of ours is. */
+/* The index of the value in an array of names (`detail`, `most` entries), into an enum of ours. */
 int schema_read_choice(struct schema_parse *parse, uint32_t index, void *target,
                        const struct schema_field *field);
 
-/* Helpers for readers of one's own. */
+/* Helpers for readers outside this file. */
 
 /* -EINVAL with "PATH: TEXT". */
 int schema_refuse(struct schema_parse *parse, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Appends ".name" or "[number]" to the path; restore the length that it returns with schema_leave. */
+/* Appends ".name" or "[number]" to the path. Returns the length before, for schema_leave. */
 size_t schema_enter_key(struct schema_parse *parse, const char *name);
 size_t schema_enter_element(struct schema_parse *parse, unsigned number);
 void schema_leave(struct schema_parse *parse, size_t path_length);
 
-/* Refuses a value of another type, saying which was wanted. */
+/* Refuses a value of another type. */
 int schema_expect(struct schema_parse *parse, uint32_t index, enum json_type type);
 
-/* A container of at most `most` members whose names, if it is an object, differ. */
+/* Refuses anything but a container of this type with at most `most` members and, in an object, no
+ * name twice. */
 int schema_expect_container(struct schema_parse *parse, uint32_t index, enum json_type type,
                             int64_t most);
 
 /* Copies a string (value or name) into the arena. *length may be NULL. */
 int schema_take_text(struct schema_parse *parse, uint32_t index, char **out, size_t *length);
 
-/* Room in the arena, aligned for pointers; NULL when it is exhausted. */
+/* Space in the arena, aligned for pointers; NULL when the arena is full. */
 void *schema_take_room(struct schema_parse *parse, size_t size);
 
 #endif

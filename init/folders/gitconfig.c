@@ -1,8 +1,9 @@
-/* The system-wide settings that git needs here.
+/* Writes safe.directory for each mount.
  *
- * git refuses a repository that belongs to someone else ("dubious ownership"). A mounted folder's files may have
- * any owner that the host knows, and the user mounted it on purpose, so each mount is named as safe: itself, its
- * repository (what serves a clone asks about that folder alone), and with a slash and a star (git 2.46) what lies below.
+ * git refuses a repository that belongs to another user ("dubious ownership"). The files of a
+ * mounted folder may have any owner of the host, and the user mounted it on purpose, so each mount
+ * is listed as safe: the folder, its repository (upload-pack asks about that folder alone), and,
+ * with a slash and a star (git 2.46), all below it.
  */
 #include "init/folders/gitconfig.h"
 
@@ -16,7 +17,7 @@
 #include "common/os/io.h"
 
 #define GITCONFIG_PATH "/etc/gitconfig"
-#define LINE_MAX_BYTES (2 * PATH_MAX + 64) /* every byte of a path may need a backslash */
+#define LINE_MAX_BYTES (2 * PATH_MAX + 64) /* each byte of a path may need a backslash */
 
 struct line_writer {
     char *out;
@@ -36,8 +37,8 @@ static void put_text(struct line_writer *line, const char *text)
         put(line, *text++);
 }
 
-/* Within double quotes only these mean something to git (config.c, parse_value). Other bytes stand for themselves,
- * whatever they are; none can end the line. */
+/* Within double quotes git interprets only these bytes (parse_value of its config parser); no other
+ * byte can end the line. */
 static void put_quoted(struct line_writer *line, char c)
 {
     switch (c) {

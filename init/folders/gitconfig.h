@@ -1,4 +1,4 @@
-/* The system-wide settings that git needs here. */
+/* Git's system-wide settings for the mounts. */
 #ifndef INIT_FOLDERS_GITCONFIG_H
 #define INIT_FOLDERS_GITCONFIG_H
 
@@ -6,8 +6,8 @@
 
 #include "init/config/boot_config.h"
 
-/* Writes `directory = "..."`, quoted as git-config(1) reads it back, with `suffix` behind the path, then a newline
- * and a NUL. The length without NUL, or -ENOSPC. */
+/* Writes `directory = "..."`, quoted as git-config(1) reads it, with `suffix` behind the path, then
+ * a newline and a NUL. The length without NUL, or -ENOSPC. */
 int gitconfig_directory_line(char *out, size_t size, const char *path, const char *suffix);
 
 /* Appends safe.directory for every mount to /etc/gitconfig. */

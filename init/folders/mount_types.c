@@ -1,12 +1,12 @@
-/* How each type of mount is made: a table of file system, source and options.
+/* Makes a detached mount of each type, from a table of file systems and their options.
  *
- * 9p: the cache mode `mmap` keeps only pages of writable shared mappings, which programs like sqlite and cargo
- * need, and nothing else, so that what the host changes is seen at once and the other way round (`loose` would
- * not); the message size is the most that the virtio transport takes (128 descriptors less 3, 4 KiB each); no POSIX
- * ACLs: the mode bits are what both sides understand.
+ * 9p: the cache mode `mmap` caches pages of writable shared mappings only, which sqlite and cargo
+ * need; other changes of host and guest are visible to the other side at once (with `loose` they
+ * are not). The message size is the largest that the virtio transport takes (128 descriptors less
+ * 3, 4 KiB each). There are no POSIX ACLs: both sides understand mode bits.
  *
- * Disks: there are no device nodes in this guest. A devtmpfs is made that is attached nowhere, the node opened in
- * it, and the kernel reads the disk through that descriptor.
+ * Disks: this guest has no device nodes. The node is opened in a devtmpfs that is attached nowhere,
+ * and the kernel reads the disk through that descriptor.
  */
 #include "init/folders/mount_types.h"
 
@@ -19,20 +19,18 @@
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
+#include "common/wire/guest_path.h"
 #include "init/system/mount_api.h"
-#include "init/system/mount_target.h"
 
 #define MOUNT_OPTIONS_MAX 6
-#define DEVICE_PREFIX "/dev/"
 
 struct mount_option {
     const char *key, *value;
 };
 
-/* What is the same for every mount of a type. */
 struct mount_type_entry {
     const char *filesystem; /* NULL: no file system of its own */
-    bool is_disk;           /* its source is a device node */
+    bool is_disk;           /* the source is a device node */
     struct mount_option options[MOUNT_OPTIONS_MAX];
 };
 
@@ -54,7 +52,7 @@ static unsigned attributes(const struct boot_mount *mount)
     return MOUNT_FLAG_NOSUID | MOUNT_FLAG_NODEV | (mount->readonly ? MOUNT_FLAG_READONLY : 0);
 }
 
-/* Opens something that exists below a directory, through no link. */
+/* Opens an existing file or directory below a directory, without following links. */
 static int open_below(int directory, const char *path, int flags)
 {
     struct open_how how = {
@@ -65,13 +63,14 @@ static int open_below(int directory, const char *path, int flags)
     return fd < 0 ? -errno : fd;
 }
 
-/* A copy of what is mounted at and below the source, so that the same is seen in both places. */
+/* A copy of the mounts at and below the source. */
 static int make_bind(const struct boot_mount *mount, struct failure *why)
 {
     CLEANUP_FD int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    if (!mount_path_is_normal(mount->source))
-        return failure_set(why, EINVAL, "the source is no absolute, normal path");
+    const char *fault = guest_folder_fault(mount->source);
+    if (fault)
+        return failure_set(why, EINVAL, "the source %s", fault);
     CLEANUP_FD int source = open_below(root, mount->source + 1, O_DIRECTORY);
     if (source < 0)
         return failure_errno(why, -source, "open the source");
@@ -81,11 +80,10 @@ static int make_bind(const struct boot_mount *mount, struct failure *why)
 
 static int open_disk(const char *source, struct failure *why)
 {
-    const char *name = source + strlen(DEVICE_PREFIX);
+    const char *name = guest_disk_name(source);
 
-    if (strncmp(source, DEVICE_PREFIX, strlen(DEVICE_PREFIX)) != 0 || *name == '\0' ||
-        strchr(name, '/') != NULL)
-        return failure_set(why, EINVAL, "the source of a disk is /dev/NAME");
+    if (!name)
+        return failure_set(why, EINVAL, "the source of a disk must be /dev/NAME");
     CLEANUP_FD int context = mount_context_open("devtmpfs");
     if (context < 0)
         return failure_errno(why, -context, "devtmpfs");
@@ -103,7 +101,7 @@ static int set_options(int context, const struct boot_mount *mount, const char *
     char id[16];
     int result = mount_context_string(context, "source", source);
 
-    for (size_t i = 0; result == 0 && i < MOUNT_OPTIONS_MAX && options[i].key != NULL; i++)
+    for (size_t i = 0; result == 0 && i < MOUNT_OPTIONS_MAX && options[i].key; i++)
         result = mount_context_string(context, options[i].key, options[i].value);
     if (result == 0 && mount->type == MOUNT_TMPFS) {
         snprintf(id, sizeof(id), "%u", account->uid);
@@ -124,7 +122,7 @@ static int context_failure(int context, int error, struct failure *why)
     mount_context_reason(context, reason, sizeof(reason));
     if (reason[0] != '\0')
         return failure_errno(why, error, "%s", reason);
-    return failure_errno(why, error, "the kernel refuses");
+    return failure_errno(why, error, "the kernel refuses the mount");
 }
 
 static int make_filesystem(const struct boot_mount *mount, const struct account *account,
@@ -168,5 +166,5 @@ int mount_type_make(const struct boot_mount *mount, const struct account *accoun
     case MOUNT_TYPE_COUNT:
         break;
     }
-    return failure_set(why, EINVAL, "no such type of mount");
+    return failure_set(why, EINVAL, "unknown type of mount");
 }

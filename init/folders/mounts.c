@@ -1,11 +1,11 @@
 /* Stage `mounts`: the user's folders.
  *
- * Every mount is made detached, from the keys of a file system context (mount_types.c), and then attached to a
- * directory that was opened without following a link (mount_target.c). The order follows from the paths: a mount
- * waits for those whose target lies above its own, and a bind also for those that hold its source.
+ * Every mount is made detached (mount_types.c) and then attached to a directory that was opened
+ * without following a link (mount_target.c). The order follows from the paths: a mount waits for
+ * those whose target lies above its own, and a bind also for those that hold its source.
  *
- * All are nosuid and nodev: what the host's folders hold gives no rights here. None is noexec, because builds run
- * programs there.
+ * All are nosuid and nodev: a file of the host gives no rights in the guest. None is noexec,
+ * because builds run programs there.
  */
 #include "init/folders/mounts.h"
 
@@ -18,6 +18,7 @@
 
 #include "common/os/cleanup.h"
 #include "common/text/escape.h"
+#include "common/wire/guest_path.h"
 #include "init/folders/gitconfig.h"
 #include "init/folders/mount_types.h"
 #include "init/system/child_wait.h"
@@ -25,7 +26,7 @@
 #include "init/system/mount_target.h"
 #include "init/wsl/wsl_link.h"
 
-#define UNDO_TIMEOUT_MS 3000 /* a file server that is gone may answer nothing at all */
+#define UNDO_TIMEOUT_MS 3000 /* a file server that is gone never answers */
 
 static int outside_link = -1;
 
@@ -34,33 +35,16 @@ void mounts_outside(int link)
     outside_link = link;
 }
 
-static const char *const target_roots[] = {
-    "/workspace", "/home", "/opt", "/mnt", "/srv", "/run/codev",
-};
-
-/* The whole of /run/codev is ours: sandbox.json stands there. */
-static bool target_is_allowed(const char *target)
-{
-    if (strcmp(target, "/run/codev") == 0)
-        return false;
-    for (size_t i = 0; i < ARRAY_LENGTH(target_roots); i++) {
-        if (mount_path_is_below(target, target_roots[i]))
-            return true;
-    }
-    return false;
-}
-
-/* The configuration was validated when it was parsed; what is privileged here looks again. */
-static int check_targets(const struct boot_config *config, struct failure *why)
+/* The parser has checked the configuration; the privileged side checks it again. */
+int mounts_check(const struct boot_config *config, struct failure *why)
 {
     for (unsigned i = 0; i < config->mount_count; i++) {
-        const char *target = config->mounts[i].target;
-        if (!mount_path_is_normal(target) || !target_is_allowed(target))
-            return failure_set(why, EINVAL, "nothing may be mounted there");
-        for (unsigned j = 0; j < i; j++) {
+        const char *target = config->mounts[i].target, *fault = guest_target_fault(target);
+        if (fault)
+            return failure_set(why, EINVAL, "the target %s", fault);
+        for (unsigned j = 0; j < i; j++)
             if (strcmp(config->mounts[j].target, target) == 0)
-                return failure_set(why, EEXIST, "two mounts have this target");
-        }
+                return failure_set(why, EEXIST, "two mounts have the same target");
     }
     return 0;
 }
@@ -69,25 +53,38 @@ static bool waits_for(const struct boot_mount *mount, const struct boot_mount *o
 {
     if (mount == other)
         return false;
-    if (mount_path_is_below(mount->target, other->target))
+    if (guest_path_is_below(mount->target, other->target))
         return true;
-    return mount->type == MOUNT_BIND && mount_path_is_below(mount->source, other->target);
+    return mount->type == MOUNT_BIND && guest_path_is_below(mount->source, other->target);
 }
 
-int mounts_order(const struct boot_config *config, unsigned order[BOOT_MOUNTS_MAX])
+static bool is_in(const struct boot_mount *const *list, unsigned count,
+                  const struct boot_mount *mount)
 {
-    bool done[BOOT_MOUNTS_MAX] = {false};
+    for (unsigned i = 0; i < count; i++)
+        if (list[i] == mount)
+            return true;
+    return false;
+}
 
+/* True when all that this mount waits for is in the list. */
+static bool is_ready(const struct boot_config *config, const struct boot_mount *const *list,
+                     unsigned count, const struct boot_mount *mount)
+{
+    for (unsigned i = 0; i < config->mount_count; i++)
+        if (waits_for(mount, &config->mounts[i]) && !is_in(list, count, &config->mounts[i]))
+            return false;
+    return true;
+}
+
+int mounts_order(const struct boot_config *config, const struct boot_mount *order[BOOT_MOUNTS_MAX])
+{
     for (unsigned placed = 0; placed < config->mount_count;) {
         unsigned before = placed;
         for (unsigned i = 0; i < config->mount_count; i++) {
-            bool ready = !done[i];
-            for (unsigned j = 0; ready && j < config->mount_count; j++)
-                ready = done[j] || !waits_for(&config->mounts[i], &config->mounts[j]);
-            if (!ready)
-                continue;
-            done[i] = true;
-            order[placed++] = i;
+            const struct boot_mount *mount = &config->mounts[i];
+            if (!is_in(order, placed, mount) && is_ready(config, order, placed, mount))
+                order[placed++] = mount;
         }
         if (placed == before)
             return -ELOOP;
@@ -111,7 +108,7 @@ static int mount_one(int root, const struct boot_mount *mount, const struct acco
     return result < 0 ? failure_errno(why, -result, "attach") : 0;
 }
 
-/* The folder's name goes before whatever went wrong with it. */
+/* Puts the folder's name before the reason. */
 static int folder_failure(struct failure *why, int result, const struct boot_mount *mount)
 {
     char shown[160];
@@ -123,26 +120,26 @@ static int folder_failure(struct failure *why, int result, const struct boot_mou
 int mounts_apply(const struct boot_config *config, const struct account *account,
                  struct failure *why)
 {
-    unsigned order[BOOT_MOUNTS_MAX];
-    int result = check_targets(config, why);
+    const struct boot_mount *order[BOOT_MOUNTS_MAX];
+    int result = mounts_check(config, why);
 
     if (result < 0)
         return result;
     if (mounts_order(config, order) < 0)
-        return failure_set(why, ELOOP, "binds that each need the other to be mounted first");
+        return failure_set(why, ELOOP, "bind mounts depend on each other in a circle");
     CLEANUP_FD int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return failure_errno(why, errno, "open /");
     for (unsigned i = 0; i < config->mount_count; i++) {
-        const struct boot_mount *mount = &config->mounts[order[i]];
-        result = mount_one(root, mount, account, why);
+        result = mount_one(root, order[i], account, why);
         if (result < 0)
-            return folder_failure(why, result, mount);
+            return folder_failure(why, result, order[i]);
     }
     return gitconfig_write(config, why);
 }
 
-/* Busy or not, it is written out first. By descriptor: a name in a folder may have become a link by now. */
+/* Writes the file system out first, since it may be busy. The target is found without following
+ * links: a name in a folder may have become one. */
 static void unmount_one(int root, const struct boot_mount *mount)
 {
     char path[40];
@@ -158,14 +155,14 @@ static void unmount_one(int root, const struct boot_mount *mount)
 
 static void unmount_all(const struct boot_config *config)
 {
-    unsigned order[BOOT_MOUNTS_MAX];
+    const struct boot_mount *order[BOOT_MOUNTS_MAX];
     CLEANUP_FD int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     sync();
     if (root < 0 || mounts_order(config, order) < 0)
         return;
     for (unsigned i = config->mount_count; i > 0; i--)
-        unmount_one(root, &config->mounts[order[i - 1]]);
+        unmount_one(root, order[i - 1]);
     sync();
 }
 

@@ -1,8 +1,8 @@
 /* What a project's own codev.json says about prompts.
  *
- * The file is written by whoever writes the project, so the reading is one-sided: it can turn prompts on and never
- * off. What is no strict JSON object, has a name twice, or a value of another type than expected, turns them on too,
- * with a warning: somebody wanted to say something.
+ * The file is written by whoever writes the project, so the reading is one-sided: it can turn
+ * prompts on and never off. What is no strict JSON object, has a name twice, or a value of another
+ * type than expected, turns them on too, with a warning: somebody wanted to say something.
  */
 #include "init/server/permissions_text.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/json/json.h"
-#include "init/system/mount_target.h"
+#include "common/wire/guest_path.h"
 
 #define PERMISSIONS_TOKENS_MAX 8192
 
@@ -23,7 +23,7 @@ bool permissions_toggle(const struct boot_config *config)
 
     for (unsigned i = 0; i < config->directory_count; i++) {
         const char *path = config->directories[i].path;
-        if (strlen(path) >= longest && mount_path_is_below(config->server.cwd, path)) {
+        if (strlen(path) >= longest && guest_path_is_below(config->server.cwd, path)) {
             longest = strlen(path);
             toggle = config->directories[i].auto_accept;
         }
@@ -37,8 +37,8 @@ const char *permissions_mount(const struct boot_config *config)
 
     for (unsigned i = 0; i < config->mount_count; i++) {
         const char *target = config->mounts[i].target;
-        if (mount_path_is_below(config->server.cwd, target) &&
-            (found == NULL || strlen(target) > strlen(found)))
+        if (guest_path_is_below(config->server.cwd, target) &&
+            (!found || strlen(target) > strlen(found)))
             found = target;
     }
     return found;
@@ -54,7 +54,8 @@ void permissions_refuse(struct permissions *out, const char *format, ...)
     va_end(arguments);
 }
 
-/* Tokens of one value stand in a row, names of objects among them: every leaf that is no name has to be "allow". */
+/* Tokens of one value stand in a row, names of objects among them: every leaf that is no name has
+ * to be "allow". */
 static bool all_allow(const struct json *document, uint32_t value)
 {
     enum json_type type = document->tokens[value].type;
@@ -69,7 +70,8 @@ static bool all_allow(const struct json *document, uint32_t value)
     return true;
 }
 
-/* A name that stands twice means one thing to us and perhaps another to the server. 0 when there is none. */
+/* A name that stands twice means one thing to us and perhaps another to the server. 0 when there is
+ * none. */
 static uint32_t find_duplicate(const struct json *document)
 {
     for (uint32_t i = 0; i < document->count; i++) {
@@ -81,7 +83,8 @@ static uint32_t find_duplicate(const struct json *document)
     return 0;
 }
 
-/* Copies a value without the white space between its tokens, which an environment variable is better without. */
+/* Copies a value without the white space between its tokens, which an environment variable is
+ * better without. */
 static bool copy_compact(char *out, size_t size, const char *text, size_t length)
 {
     bool in_string = false;

@@ -1,9 +1,9 @@
-/* The directories that folders are mounted on, made and opened one component at a time.
+/* Opens the directory at a path one name at a time, and makes what is missing.
  *
- * A folder of the user may hold anything, also a symbolic link where a second folder is to be mounted; followed, it
- * would put that folder over /etc. So no path is ever resolved as a whole: each component is opened below the one
- * before it by openat2(2) with RESOLVE_NO_SYMLINKS, and the mount is attached to the descriptor at the end. What
- * someone exchanges in the meantime changes nothing any more.
+ * A folder of the user may hold a symbolic link where a second folder is to be mounted; if it were
+ * followed, that folder could be mounted over /etc. So no path is resolved as a whole: each name is
+ * opened below the directory before it by openat2(2) with RESOLVE_NO_SYMLINKS, and the mount is
+ * attached to the last descriptor. A change of the path in the meantime has no effect.
  */
 #include "init/system/mount_target.h"
 
@@ -19,32 +19,9 @@
 
 #include "common/os/cleanup.h"
 #include "common/text/escape.h"
+#include "common/wire/guest_path.h"
 
 #define WORKSPACE "/workspace"
-
-bool mount_path_is_normal(const char *path)
-{
-    if (path[0] != '/' || path[1] == '\0' || strlen(path) >= PATH_MAX)
-        return false;
-    for (const char *component = path + 1;;) {
-        size_t length = strcspn(component, "/");
-        if (length == 0 || length > NAME_MAX || (length == 1 && component[0] == '.') ||
-            (length == 2 && component[0] == '.' && component[1] == '.'))
-            return false;
-        if (component[length] == '\0')
-            return true;
-        component += length + 1;
-    }
-}
-
-bool mount_path_is_below(const char *path, const char *directory)
-{
-    size_t length = strlen(directory);
-
-    while (length > 0 && directory[length - 1] == '/')
-        length--;
-    return strncmp(path, directory, length) == 0 && (path[length] == '\0' || path[length] == '/');
-}
 
 static int open_component(int parent, const char *name)
 {
@@ -54,7 +31,7 @@ static int open_component(int parent, const char *name)
     };
     int fd = (int)syscall(SYS_openat2, parent, name, &how, sizeof(how));
 
-    /* a link as the last component is "no directory" to O_NOFOLLOW: say what it is */
+    /* O_NOFOLLOW reports a link as ENOTDIR */
     struct stat entry;
     if (fd < 0 && errno == ENOTDIR && fstatat(parent, name, &entry, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISLNK(entry.st_mode))
@@ -70,8 +47,8 @@ static bool same_device(int left, int right)
            left_status.st_dev == right_status.st_dev;
 }
 
-/* In a folder of the user's the account makes the directory: the host's file server runs with its ids, and refuses
- * to make one for root. */
+/* In a folder of the user the account makes the directory: the file server on the host runs with
+ * the account's ids and cannot make one for root. */
 static int make_as_account(int parent, const char *name, mode_t mode,
                            const struct mount_owner *owner)
 {
@@ -83,13 +60,13 @@ static int make_as_account(int parent, const char *name, mode_t mode,
     return result;
 }
 
-/* A missing directory; whose it becomes is described at mount_target_open. */
+/* Makes a directory; mount_target_open says who owns it. */
 static int make_component(int root, int parent, const char *name, mode_t mode,
                           const struct mount_owner *owner, bool owned)
 {
     int result;
 
-    if (owner != NULL && !same_device(root, parent))
+    if (owner && !same_device(root, parent))
         result = make_as_account(parent, name, mode, owner);
     else
         result = mkdirat(parent, name, mode) < 0 ? -errno : 0;
@@ -104,14 +81,14 @@ static int make_component(int root, int parent, const char *name, mode_t mode,
     return fd_steal(&directory);
 }
 
-/* Says how far the walk came: with odd names shown so that they cannot change the line. */
+/* Names the path as far as the walk came, escaped. */
 static int walk_failure(struct failure *why, int error, const char *path, size_t length)
 {
     char shown[160];
 
     escape_text(shown, sizeof(shown), path, length, 0);
     if (error == ELOOP)
-        return failure_set(why, ELOOP, "%s is a symbolic link, and none is followed", shown);
+        return failure_set(why, ELOOP, "%s is a symbolic link, which is not followed", shown);
     return failure_errno(why, error, "%s", shown);
 }
 
@@ -123,19 +100,19 @@ int mount_target_open(int root, const char *path, mode_t mode, const struct moun
 
     if (here < 0)
         return failure_errno(why, errno, "open %.160s", path);
-    if (!mount_path_is_normal(path))
+    if (guest_folder_fault(path))
         return walk_failure(why, EINVAL, path, strlen(path));
-    bool owned = owner != NULL &&
-                 (mount_path_is_below(path, WORKSPACE) || mount_path_is_below(path, owner->home));
+    bool owned =
+        owner && (guest_path_is_below(path, WORKSPACE) || guest_path_is_below(path, owner->home));
     for (const char *component = path + 1; *component != '\0';) {
         size_t length = strcspn(component, "/"), so_far = (size_t)(component - path) + length;
         memcpy(name, component, length);
         name[length] = '\0';
 
         int next = open_component(here, name);
-        /* of /home/codev/app, /home is not the account's */
+        /* in /home/codev/app the account owns codev and app, not home */
         bool its_own =
-            owned && (so_far >= strlen(owner->home) || mount_path_is_below(path, WORKSPACE));
+            owned && (so_far >= strlen(owner->home) || guest_path_is_below(path, WORKSPACE));
         if (next == -ENOENT)
             next = make_component(root, here, name, mode, owner, its_own);
         if (next < 0)

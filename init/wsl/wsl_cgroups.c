@@ -1,12 +1,13 @@
 /* Groups and names: see wsl_cgroups.h.
  *
- * Others of our kind start and end at the same time, so what is done below `codev` is done under a lock on that
- * directory. A group that holds no process, under this lock, is what a sandbox left that was killed: it is swept away. From
- * the moment when PID 1 has entered its group, that one is not empty.
+ * Others of our kind start and end at the same time, so what is done below `codev` is done under a
+ * lock on that directory. A group that holds no process, under this lock, is what a sandbox left
+ * that was killed: it is swept away. From the moment when PID 1 has entered its group, that one is
+ * not empty.
  *
- * PID 1 enters ID first, while that still has no controllers to pass on (a group with processes cannot), makes it the
- * root of its cgroup namespace, and goes down to `init`. What it moves later, it moves within that namespace, which is what
- * the mount option nsdelegate allows.
+ * PID 1 enters ID first, while that still has no controllers to pass on (a group with processes
+ * cannot), makes it the root of its cgroup namespace, and goes down to `init`. What it moves later,
+ * it moves within that namespace, which is what the mount option nsdelegate allows.
  */
 #include "init/wsl/wsl_cgroups.h"
 
@@ -24,8 +25,8 @@
 
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
+#include "common/wire/guest_path.h"
 #include "init/system/mount_api.h"
-#include "init/system/mount_target.h"
 #include "init/system/text.h"
 
 #define MOUNTS_TEXT_MAX 65536
@@ -53,7 +54,8 @@ static bool find_own_path(char out[GROUP_PATH_MAX])
     return false;
 }
 
-/* The words of one line of /proc/self/mountinfo (proc(5)) that matter: root, mount point; and whether it is a cgroup2. */
+/* The words of one line of /proc/self/mountinfo (proc(5)) that matter: root, mount point; and
+ * whether it is a cgroup2. */
 static bool parse_mount(char *line, char **root, char **point)
 {
     char *type = NULL, *rest = line;
@@ -67,7 +69,7 @@ static bool parse_mount(char *line, char **root, char **point)
         if (strcmp(word, "-") == 0)
             type = rest;
     }
-    return type != NULL && number > 6 && strncmp(type, "cgroup2", 7) == 0;
+    return type && number > 6 && strncmp(type, "cgroup2", 7) == 0;
 }
 
 int wsl_cgroups_find(void)
@@ -82,7 +84,7 @@ int wsl_cgroups_find(void)
         if (!parse_mount(line, &root, &point))
             continue;
         bool whole = strcmp(root, "/") == 0;
-        if (!whole && !mount_path_is_below(own, root))
+        if (!whole && !guest_path_is_below(own, root))
             continue;
         snprintf(path, sizeof(path), "%s%s", point, own + (whole ? 0 : strlen(root)));
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -113,7 +115,7 @@ static void sweep(int codev)
     int copy = openat(codev, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *list = copy < 0 ? NULL : fdopendir(copy);
 
-    if (list == NULL) {
+    if (!list) {
         fd_close(&copy);
         return;
     }

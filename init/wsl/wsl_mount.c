@@ -1,7 +1,8 @@
-/* A Windows drive is mounted by Microsoft's helper, /sbin/mount.drvfs (a link to WSL's /init), as `mount -t drvfs` does:
- * in the distribution's namespaces, where it finds its sockets, with the environment that WSL gave us. But nothing of it
- * shows in the distribution: the work is done by a child in a copy of the mount namespace, on a tmpfs of its own. It
- * shares our descriptors (CLONE_FILES), takes a detached copy of the mount, leaves that at a number that was reserved for
+/* A Windows drive is mounted by Microsoft's helper, /sbin/mount.drvfs (a link to WSL's /init), as
+ * `mount -t drvfs` does: in the distribution's namespaces, where it finds its sockets, with the
+ * environment that WSL gave us. But nothing of it shows in the distribution: the work is done by a
+ * child in a copy of the mount namespace, on a tmpfs of its own. It shares our descriptors
+ * (CLONE_FILES), takes a detached copy of the mount, leaves that at a number that was reserved for
  * it, and ends; the copy of the namespace ends with it. A bind is the same without the helper.
  */
 #include "init/wsl/wsl_mount.h"
@@ -24,9 +25,9 @@
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 #include "common/text/escape.h"
+#include "common/wire/guest_path.h"
 #include "init/system/child_wait.h"
 #include "init/system/mount_api.h"
-#include "init/system/mount_target.h"
 
 #define HELPER "/sbin/mount.drvfs"
 #define PLACE "/tmp" /* every distribution has it; in the copy it holds our tmpfs */
@@ -51,7 +52,8 @@ static int enter_copy(struct failure *why)
     return 0;
 }
 
-/* As `mount` gives them. Metadata: chmod works; the ids: files belong to the account, and new ones to the user. */
+/* As `mount` gives them. Metadata: chmod works; the ids: files belong to the account, and new ones
+ * to the user. */
 static _Noreturn void become_helper(const struct wsl_message *message, int said)
 {
     char options[96];
@@ -145,8 +147,9 @@ static int open_folder(const struct wsl_message *message, struct failure *why)
         .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
         .resolve = RESOLVE_NO_SYMLINKS,
     };
-    if (!mount_path_is_normal(message->source))
-        return failure_set(why, EINVAL, "the source is no absolute, normal path");
+    const char *fault = guest_folder_fault(message->source);
+    if (fault)
+        return failure_set(why, EINVAL, "the source %s", fault);
     int folder = (int)syscall(SYS_openat2, AT_FDCWD, message->source, &how, sizeof(how));
     return folder < 0 ? failure_errno(why, errno, "open the source") : folder;
 }

@@ -153,7 +153,7 @@ def test_a_wrong_configuration_is_named(rig):
                 "transport": ["tcp:gateway:1"],
                 "token": "a" * 64
             }
-    }, '"pin" is needed'), ({
+    }, '"pin" is required'), ({
             "way_in": {
                 "listen": "vsock:4096",
                 "secret": SECRET

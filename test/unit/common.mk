@@ -1,5 +1,5 @@
 # Unit tests of common/. Each is linked with all of it; what a test does not use costs nothing.
-COMMON_UNIT_TESTS := encoding endpoint endpoint_socket escape failure io json json_string \
+COMMON_UNIT_TESTS := encoding endpoint endpoint_socket escape failure guest_path io json json_string \
 	json_suite \
     json_writer line_buffer number piece preface seccomp_filter_linux secret utf8
 UNIT_TESTS += $(COMMON_UNIT_TESTS)

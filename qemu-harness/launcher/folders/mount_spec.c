@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/wire/guest_path.h"
+
 /* True when the character at `at` is taken literally because of a backslash before it. */
 static bool mount_spec_escaped(const char *text, size_t at)
 {
@@ -52,22 +54,6 @@ static int mount_spec_unescape(char out[PATH_MAX], const char *text, size_t leng
     return 0;
 }
 
-/* Absolute, no empty, "." or ".." component, no trailing slash: what codev-init demands too. */
-static bool mount_spec_normal(const char *path)
-{
-    if (path[0] != '/' || path[1] == '\0')
-        return false;
-    for (const char *at = path; *at;) {
-        const char *name = at + 1;
-        size_t length = strcspn(name, "/");
-        if (length == 0 || (length == 1 && name[0] == '.') ||
-            (length == 2 && name[0] == '.' && name[1] == '.'))
-            return false;
-        at = name + length;
-    }
-    return true;
-}
-
 int mount_spec_parse(struct mount_spec *out, const char *text, struct failure *why)
 {
     struct mount_spec spec = {.host = "", .guest = ""};
@@ -84,9 +70,9 @@ int mount_spec_parse(struct mount_spec *out, const char *text, struct failure *w
     size_t guest_length = strlen(spec.guest);
     while (guest_length > 1 && spec.guest[guest_length - 1] == '/')
         spec.guest[--guest_length] = '\0';
-    if (spec.guest[0] && !mount_spec_normal(spec.guest))
-        return failure_set(why, EINVAL, "--mount %s: the guest path %s is not absolute and normal",
-                           text, spec.guest);
+    const char *fault = spec.guest[0] ? guest_folder_fault(spec.guest) : NULL;
+    if (fault)
+        return failure_set(why, EINVAL, "--mount %s: the guest path %s", text, fault);
     *out = spec;
     return 0;
 }

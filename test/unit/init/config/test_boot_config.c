@@ -1,10 +1,67 @@
-/* Unit tests of init/config/boot_config.c and schema.c: every key, unknown and missing ones, wrong types, sizes;
- * and of boot_relay_parse. The rules for values: test_boot_config_check.c. */
+/* Unit tests of init/config/boot_config.c and schema.c: every key, unknown and missing keys, wrong
+ * types, sizes, the rules for values, and boot_relay_parse. Texts end at a guard page.
+ */
+#include "test/harness/unit.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/json/json.h"
-#include "test/harness/boot_config_text.h"
+#include "init/config/boot_config.h"
+#include "test/harness/guard.h"
+
+#define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define BASIS "\"protocol\":1,\"id\":\"b3f1\",\"server\":{\"argv\":[\"sh\"]}"
+
+static struct boot_config config;
+static enum boot_place place = PLACE_MACHINE;
+static struct failure why;
+
+static int parse(const char *text)
+{
+    size_t length = strlen(text);
+    char *copy = guard_copy(text, length);
+    int result = boot_config_parse(&config, place, copy, length, &why);
+
+    guard_free(copy, length);
+    return result;
+}
+
+static void accepts(const char *text)
+{
+    int result = parse(text);
+
+    if (result != 0)
+        fail_msg("refused: %s\n  %s", text, why.text);
+}
+
+/* Refused, with this in the reason. */
+static void refuses(const char *text, const char *reason)
+{
+    if (parse(text) == 0)
+        fail_msg("accepted: %s", text);
+    if (!strstr(why.text, reason))
+        fail_msg("%s\n  says: %s\n  not: %s", text, why.text, reason);
+}
+
+/* The basis with further members. */
+static const char *with(const char *members)
+{
+    static char text[16384];
+
+    snprintf(text, sizeof(text), "{" BASIS ",%s}", members);
+    return text;
+}
+
+static const char *with_server(const char *members)
+{
+    static char text[16384];
+
+    snprintf(text, sizeof(text), "{\"protocol\":1,\"id\":\"a\",\"server\":{%s}}", members);
+    return text;
+}
 
 static void the_least(void **state)
 {
@@ -115,7 +172,7 @@ static void no_json(void **state)
     refuses("", "boot configuration, column 1");
     refuses("{" BASIS, "boot configuration, column");
     refuses("{" BASIS ",}", "boot configuration, column");
-    refuses("[]", "an object is wanted, this is an array");
+    refuses("[]", "must be an object, not an array");
 }
 
 static void unknown_keys(void **state)
@@ -145,8 +202,8 @@ static void missing_and_double_keys(void **state)
     refuses(with("\"mounts\":[{\"type\":\"9p\"}]"), "mounts[0]: the key \"target\" is missing");
     refuses(with("\"way_in\":{\"listen\":\"vsock:1\"}"), "way_in: the key \"secret\" is missing");
     refuses(with("\"relay\":{\"token\":\"" HEX "\"}"), "relay: the key \"transport\" is missing");
-    refuses(with("\"id\":\"b\""), "the key \"id\" stands there twice");
-    refuses(with_server("\"argv\":[\"x\"],\"\\u0061rgv\":[\"y\"]"), "stands there twice");
+    refuses(with("\"id\":\"b\""), "the key \"id\" appears twice");
+    refuses(with_server("\"argv\":[\"x\"],\"\\u0061rgv\":[\"y\"]"), "appears twice");
     refuses(with_server("\"argv\":[\"x\"],\"env\":{\"A\":\"1\",\"A\":\"2\"}"),
             "server.env: the key \"A\"");
 }
@@ -154,30 +211,30 @@ static void missing_and_double_keys(void **state)
 static void wrong_types(void **state)
 {
     (void)state;
-    refuses(with("\"hostname\":1"), "hostname: a string is wanted, this is a number");
-    refuses(with("\"hostname\":null"), "hostname: a string is wanted, this is null");
-    refuses(with("\"unix_ns\":\"1\""), "unix_ns: a number is wanted, this is a string");
-    refuses(with("\"unix_ns\":1.5"), "unix_ns: a whole number is wanted");
-    refuses(with("\"unix_ns\":-1"), "unix_ns: 0 to");
-    refuses(with("\"unix_ns\":99999999999999999999"), "unix_ns: 0 to");
-    refuses(with("\"account\":[]"), "account: an object is wanted");
-    refuses(with("\"mounts\":{}"), "mounts: an array is wanted");
-    refuses(with("\"mounts\":[7]"), "mounts[0]: an object is wanted");
-    refuses(with("\"user_namespaces\":1"),
-            "user_namespaces: true or false is wanted, this is a number");
-    refuses(with("\"auto_accept\":true"), "auto_accept: an object is wanted");
-    refuses(with("\"auto_accept\":{\"directories\":{\"/a\":1}}"), "true or false is wanted");
-    refuses(with("\"egress\":[1]"), "egress[0]: a string is wanted");
-    refuses(with_server("\"argv\":\"x\""), "server.argv: an array is wanted");
-    refuses(with_server("\"argv\":[\"x\",2]"), "server.argv[1]: a string is wanted");
-    refuses(with_server("\"argv\":[\"x\"],\"env\":[]"), "server.env: an object is wanted");
-    refuses(with_server("\"argv\":[\"x\"],\"env\":{\"A\":1}"), "server.env.A: a string is wanted");
-    refuses(with("\"relay\":[]"), "relay: an object is wanted");
+    refuses(with("\"hostname\":1"), "hostname: must be a string, not a number");
+    refuses(with("\"hostname\":null"), "hostname: must be a string, not null");
+    refuses(with("\"unix_ns\":\"1\""), "unix_ns: must be a number, not a string");
+    refuses(with("\"unix_ns\":1.5"), "unix_ns: must be a whole number");
+    refuses(with("\"unix_ns\":-1"), "unix_ns: must be 0 to");
+    refuses(with("\"unix_ns\":99999999999999999999"), "unix_ns: must be 0 to");
+    refuses(with("\"account\":[]"), "account: must be an object");
+    refuses(with("\"mounts\":{}"), "mounts: must be an array");
+    refuses(with("\"mounts\":[7]"), "mounts[0]: must be an object");
+    refuses(with("\"user_namespaces\":1"), "user_namespaces: must be true or false, not a number");
+    refuses(with("\"auto_accept\":true"), "auto_accept: must be an object");
+    refuses(with("\"auto_accept\":{\"directories\":{\"/a\":1}}"), "must be true or false");
+    refuses(with("\"egress\":[1]"), "egress[0]: must be a string");
+    refuses(with_server("\"argv\":\"x\""), "server.argv: must be an array");
+    refuses(with_server("\"argv\":[\"x\",2]"), "server.argv[1]: must be a string");
+    refuses(with_server("\"argv\":[\"x\"],\"env\":[]"), "server.env: must be an object");
+    refuses(with_server("\"argv\":[\"x\"],\"env\":{\"A\":1}"), "server.env.A: must be a string");
+    refuses(with("\"relay\":[]"), "relay: must be an object");
     refuses(with("\"relay\":{\"transport\":\"x\",\"token\":\"" HEX "\"}"),
-            "relay.transport: an array is wanted");
+            "relay.transport: must be an array");
     refuses(with("\"relay\":{\"transport\":[1],\"token\":\"" HEX "\"}"),
-            "relay.transport[0]: an address");
-    refuses(with("\"way_in\":{\"listen\":1,\"secret\":\"" HEX "\"}"), "way_in.listen: an address");
+            "relay.transport[0]: must be an address");
+    refuses(with("\"way_in\":{\"listen\":1,\"secret\":\"" HEX "\"}"),
+            "way_in.listen: must be an address");
 }
 
 static void null_is_absent(void **state)
@@ -198,13 +255,13 @@ static void protocol_and_id(void **state)
             "protocol: this codev-init");
     refuses("{\"protocol\":\"1\",\"id\":\"a\",\"server\":{\"argv\":[\"x\"]}}",
             "protocol: this codev-init");
-    refuses("{\"protocol\":1,\"id\":\"\",\"server\":{\"argv\":[\"x\"]}}", "id: 0 bytes");
+    refuses("{\"protocol\":1,\"id\":\"\",\"server\":{\"argv\":[\"x\"]}}", "id: has 0 bytes");
     refuses("{\"protocol\":1,\"id\":\"A\",\"server\":{\"argv\":[\"x\"]}}",
-            "id: \"A\" holds more than");
+            "id: \"A\" may hold a-z");
     refuses("{\"protocol\":1,\"id\":\"../x\",\"server\":{\"argv\":[\"x\"]}}", "id: ");
     refuses("{\"protocol\":1,\"id\":\"a123456789a123456789a123456789abc\",\"server\":{\"argv\":["
             "\"x\"]}}",
-            "id: 33 bytes");
+            "id: has 33 bytes");
 }
 
 static char *repeated(const char *before, const char *piece, unsigned count, const char *after)
@@ -230,11 +287,11 @@ static void list_limits(void **state)
     assert_null(config.server.argv[BOOT_ARGUMENTS_MAX]);
     free(text);
     text = repeated(before, ",\"y\"", BOOT_ARGUMENTS_MAX, "]}}");
-    refuses(text, "server.argv: more than 4096 entries");
+    refuses(text, "server.argv: has more than 4096 entries");
     free(text);
     text = repeated("{" BASIS ",\"mounts\":[", "{\"type\":\"tmpfs\",\"target\":\"/mnt\"},",
                     BOOT_MOUNTS_MAX, "{\"type\":\"tmpfs\",\"target\":\"/mnt\"}]}");
-    refuses(text, "mounts: more than 64 entries");
+    refuses(text, "mounts: has more than 64 entries");
     free(text);
     text = repeated(before, ",[]", CONTROL_TOKENS_MAX, "]}}");
     refuses(text, "boot configuration, column");
@@ -285,7 +342,7 @@ static void all_limits_together(void **state)
     assert_int_equal(config.directory_count, BOOT_DIRECTORIES_MAX);
     free(text);
     text = everything(1);
-    refuses(text, "egress: more than 1025 entries");
+    refuses(text, "egress: has more than 1025 entries");
     free(text);
 }
 
@@ -306,7 +363,7 @@ static void the_longest(void **state)
     strcpy(piece + 2 + 128 * 1024, "\"");
     piece[2 + 128 * 1024 - 1] = 'z';
     text = repeated(before, piece, 1, "]}}");
-    refuses(text, "server.argv[1]: 131072 bytes");
+    refuses(text, "server.argv[1]: has 131072 bytes");
     free(text);
 }
 
@@ -330,8 +387,247 @@ static void relay_command(void **state)
     assert_int_equal(boot_relay_parse(&relay, PLACE_MACHINE, &document,
                                       json_member(&document, 0, "command"), &why),
                      -EINVAL);
-    assert_non_null(strstr(why.text, "relay: an object is wanted"));
+    assert_non_null(strstr(why.text, "relay: must be an object"));
     assert_int_equal(relay.listen, 1); /* untouched */
+}
+
+/* ---- rules for values ---- */
+
+static void accounts(void **state)
+{
+    (void)state;
+    refuses(with("\"account\":{\"uid\":0}"), "account.uid: must be 1 to");
+    refuses(with("\"account\":{\"gid\":0}"), "account.gid: must be 1 to");
+    refuses(with("\"account\":{\"uid\":4294967295}"), "account.uid: must be 1 to");
+    refuses(with("\"account\":{\"uid\":-5}"), "account.uid: must be 1 to");
+    refuses(with("\"account\":{\"name\":\"root\"}"),
+            "account.name: the server cannot run as \"root\"");
+    refuses(with("\"account\":{\"name\":\"codev-relay\"}"),
+            "account.name: the server cannot run as \"codev-relay\"");
+    refuses(with("\"account\":{\"name\":\"a:b\"}"), "account.name");
+    refuses(with("\"account\":{\"name\":\"\"}"), "account.name");
+    refuses(with("\"account\":{\"name\":\"1abc\"}"), "account.name");
+    accepts(with("\"account\":{\"uid\":4294967294}"));
+}
+
+static void mount_target(const char *target, const char *reason)
+{
+    char members[8192];
+
+    snprintf(members, sizeof(members), "\"mounts\":[{\"type\":\"tmpfs\",\"target\":\"%s\"}]",
+             target);
+    if (!reason)
+        accepts(with(members));
+    else
+        refuses(with(members), reason);
+}
+
+static void mount_targets(void **state)
+{
+    char long_name[300], deep[6000] = "/mnt";
+
+    (void)state;
+    mount_target("/workspace", NULL);
+    mount_target("/home/x", NULL);
+    mount_target("/run/codev/x", NULL);
+    mount_target("/opt/...", NULL);
+    mount_target("workspace/x", "is not absolute");
+    mount_target("/workspace/", "slash at its end");
+    mount_target("/workspace//x", "empty name");
+    mount_target("/workspace/./x", "has . or ..");
+    mount_target("/workspace/../etc", "has . or ..");
+    mount_target("/workspace/x/..", "has . or ..");
+    mount_target("/", "is not below");
+    mount_target("/etc", "is not below");
+    mount_target("/workspacex", "is not below");
+    mount_target("/run", "is not below");
+    mount_target("/run/codev", "would hide");
+    mount_target("/run/codev/sandbox.json", "would hide");
+    mount_target("/workspace/a\\u0000b", "U+0000");
+    memset(long_name, 'n', sizeof(long_name));
+    memcpy(long_name, "/mnt/", 5);
+    long_name[5 + 255] = '\0';
+    mount_target(long_name, NULL);
+    long_name[5 + 255] = 'n';
+    long_name[5 + 256] = '\0';
+    mount_target(long_name, "more than 255 bytes");
+    while (strlen(deep) < 4094)
+        strcat(deep, "/x");
+    strcat(deep, "y");
+    assert_int_equal(strlen(deep), 4095);
+    mount_target(deep, NULL);
+    strcat(deep, "y");
+    mount_target(deep, "bytes; 1 to 4095 are allowed");
+}
+
+static void mount_sources(void **state)
+{
+    (void)state;
+    refuses(with("\"mounts\":[{\"type\":\"nfs\",\"target\":\"/mnt\"}]"),
+            "mounts[0].type: must be one of virtiofs, 9p, drvfs, bind, tmpfs, ext4, erofs");
+    refuses(with("\"mounts\":[{\"type\":\"9p\",\"target\":\"/mnt\"}]"),
+            "mounts[0]: the source of a 9p mount");
+    refuses(with("\"mounts\":[{\"type\":\"virtiofs\",\"target\":\"/mnt\"}]"), "must be its tag");
+    refuses(with("\"mounts\":[{\"type\":\"tmpfs\",\"source\":\"x\",\"target\":\"/mnt\"}]"),
+            "has no source");
+    refuses(with("\"mounts\":[{\"type\":\"bind\",\"source\":\"x\",\"target\":\"/mnt\"}]"),
+            "is not absolute");
+    refuses(with("\"mounts\":[{\"type\":\"ext4\",\"source\":\"/etc/x\",\"target\":\"/mnt\"}]"),
+            "must be /dev/NAME");
+    refuses(with("\"mounts\":[{\"type\":\"erofs\",\"source\":\"/dev/../x\",\"target\":\"/mnt\"}]"),
+            "must be /dev/NAME");
+    refuses(with("\"mounts\":[{\"type\":\"drvfs\",\"source\":\"C:\\\\x\",\"target\":\"/mnt\"}]"),
+            "in WSL only");
+    refuses(with("\"mounts\":[{\"type\":\"tmpfs\",\"target\":\"/mnt/"
+                 "a\"},{\"type\":\"tmpfs\",\"target\":\"/mnt/b\"},"
+                 "{\"type\":\"tmpfs\",\"target\":\"/mnt/a\"}]"),
+            "mounts[2]: the target \"/mnt/a\" is used twice");
+}
+
+static void servers(void **state)
+{
+    (void)state;
+    refuses(with_server("\"argv\":[]"), "server.argv: the name of the program is missing");
+    refuses(with_server("\"argv\":[\"\"]"), "server.argv: the name of the program is empty");
+    refuses(with_server("\"argv\":[\"a\\u0000b\"]"), "server.argv[0]: the string holds U+0000");
+    refuses(with_server("\"argv\":[\"x\"],\"env\":{\"\":\"v\"}"), "not a valid variable name");
+    refuses(with_server("\"argv\":[\"x\"],\"env\":{\"A=B\":\"v\"}"),
+            "\"A=B\" is not a valid variable name");
+    refuses(with_server("\"argv\":[\"x\"],\"cwd\":\"app\""),
+            "server.cwd: the path \"app\" is not absolute");
+    refuses(with_server("\"argv\":[\"x\"],\"cwd\":\"/a/../b\""), "server.cwd");
+    refuses(with_server("\"argv\":[\"x\"],\"port\":65536"), "server.port: must be 0 to 65535");
+    refuses(with_server("\"argv\":[\"x\"],\"port\":53"),
+            "server.port: the relay listens on port 53");
+    refuses(with_server("\"argv\":[\"x\"],\"stdio\":\"pty\""),
+            "server.stdio: must be one of log, pipe, tty");
+    refuses(with_server("\"argv\":[\"x\"],\"ready_timeout_ms\":0"),
+            "server.ready_timeout_ms: must be 1 to 3600000");
+    refuses(with_server("\"argv\":[\"x\"],\"rows\":65536"), "server.rows: must be 0 to 65535");
+    accepts(with_server("\"argv\":[\"x\"],\"port\":null"));
+    accepts(with_server("\"argv\":[\"x\"],\"port\":8788")); /* no relay: the port is free */
+}
+
+static void relays(void **state)
+{
+    (void)state;
+    refuses(with("\"relay\":{\"transport\":[],\"token\":\"" HEX "\"}"),
+            "relay.transport: must hold at least one address");
+    refuses(with("\"relay\":{\"transport\":[\"x\"],\"token\":\"" HEX "\"}"),
+            "relay.transport[0]: ");
+    refuses(with("\"relay\":{\"transport\":[\"tcp:127.0.0.1:1\"],\"token\":\"" HEX "\"}"),
+            "over vsock only");
+    refuses(with("\"relay\":{\"transport\":[\"vsock:2:1\",\"vsock:2:2\",\"vsock:2:3\",\"vsock:2:"
+                 "4\",\"vsock:2:5\"],"
+                 "\"token\":\"" HEX "\"}"),
+            "relay.transport: has more than 4 entries");
+    refuses(with("\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"abc\"}"),
+            "relay.token: must be 64 lower-case");
+    refuses(with("\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"" HEX "0\"}"),
+            "relay.token: must be 64 lower-case");
+    refuses(
+        with("\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"" HEX "\",\"pin\":\"" HEX "\"}"),
+        "relay.pin: must be \"sha256:\" and 64");
+    refuses(with("\"relay\":{\"listen\":53,\"transport\":[\"vsock:2:1\"],\"token\":\"" HEX "\"}"),
+            "relay.listen: port 53 is used for DNS");
+    refuses(with("\"way_in\":{\"listen\":\"tcp:127.0.0.1:0\",\"secret\":\"" HEX "\"}"),
+            "must be vsock:PORT");
+    refuses(with("\"way_in\":{\"listen\":\"vsock:0\",\"secret\":\"" HEX "\"}"),
+            "must be vsock:PORT");
+    refuses(with("\"way_in\":{\"listen\":\"vsock:4096\",\"secret\":\"\"}"),
+            "way_in.secret: must be 64 lower-case");
+    refuses("{\"protocol\":1,\"id\":\"a\",\"server\":{\"argv\":[\"x\"],\"port\":8788},"
+            "\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"" HEX "\"}}",
+            "server.port: the relay listens on port 8788");
+}
+
+static void secrets_stay_secret(void **state)
+{
+    (void)state;
+    refuses(with("\"way_in\":{\"listen\":\"vsock:1\",\"secret\":\"hunter2\"}"), "way_in.secret");
+    assert_null(strstr(why.text, "hunter2"));
+    refuses(with("\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"hunter2\"}"), "relay.token");
+    assert_null(strstr(why.text, "hunter2"));
+}
+
+static void egress_and_directories(void **state)
+{
+    const char *relay = "\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"" HEX "\"}";
+    const char *wrong[] = {"", "A", "-a", ".a", "_a", "a/b", "a b", "\\u00e9"};
+    char members[1024];
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        snprintf(members, sizeof(members), "%s,\"egress\":[\"%s\"]", relay, wrong[i]);
+        refuses(with(members), "egress[0]: ");
+    }
+    snprintf(members, sizeof(members), "%s,\"egress\":[\"%065d\"]", relay, 0);
+    refuses(with(members), "egress[0]: has 65 bytes");
+    snprintf(members, sizeof(members), "%s,\"egress\":[\"a\",\"a\"]", relay);
+    refuses(with(members), "egress[1]: \"a\" is listed twice");
+    snprintf(members, sizeof(members), "%s,\"egress\":[\"%064d\",\"a.b_c-d\"]", relay, 0);
+    accepts(with(members));
+    accepts(with("\"egress\":[]"));
+    refuses(with("\"egress\":[\"gateway\"]"), "egress: needs \"relay\"");
+    refuses(with("\"auto_accept\":{\"directories\":{\"a\":true}}"),
+            "auto_accept.directories: the path \"a\"");
+}
+
+static void limits(void **state)
+{
+    (void)state;
+    refuses(with("\"limits\":{\"pids\":0}"), "limits.pids: must be 1 to");
+    refuses(with("\"limits\":{\"memory_mib\":-1}"), "limits.memory_mib: must be 0 to");
+    refuses(with("\"limits\":{\"nofile\":63}"), "limits.nofile: must be 64 to");
+}
+
+/* In WSL there is TCP and no vsock, the broker's key is pinned, and the host's folders come in
+ * other ways. */
+static void in_wsl(void **state)
+{
+    (void)state;
+    place = PLACE_WSL;
+    accepts(
+        with("\"relay\":{\"transport\":[\"tcp:gateway:1\",\"tcp:127.0.0.1:1\",\"tcp:[fd00::1]:1\"],"
+             "\"token\":\"" HEX "\",\"pin\":\"sha256:" HEX "\"},"
+             "\"way_in\":{\"listen\":\"tcp:127.0.0.1:0\",\"secret\":\"" HEX "\"}"));
+    assert_int_equal(config.place, PLACE_WSL);
+    accepts(with("\"way_in\":{\"listen\":\"tcp:[::1]:4096\",\"secret\":\"" HEX "\"}"));
+    refuses(with("\"relay\":{\"transport\":[\"tcp:gateway:1\"],\"token\":\"" HEX "\"}"),
+            "\"pin\" is required");
+    refuses(with("\"relay\":{\"transport\":[\"vsock:2:1\"],\"token\":\"" HEX "\"}"),
+            "over tcp only");
+    refuses(with("\"relay\":{\"transport\":[\"unix:/a\"],\"token\":\"" HEX "\"}"), "over tcp only");
+    refuses(with("\"way_in\":{\"listen\":\"tcp:0.0.0.0:0\",\"secret\":\"" HEX "\"}"),
+            "must be tcp:127.0.0.1:PORT or tcp:[::1]:PORT");
+    refuses(with("\"way_in\":{\"listen\":\"vsock:1\",\"secret\":\"" HEX "\"}"),
+            "must be tcp:127.0.0.1:PORT or tcp:[::1]:PORT");
+    refuses(with("\"mounts\":[{\"type\":\"9p\",\"source\":\"m0\",\"target\":\"/mnt\"}]"),
+            "9p mounts do not exist in WSL");
+    refuses(with("\"mounts\":[{\"type\":\"drvfs\",\"source\":\"\",\"target\":\"/mnt\"}]"),
+            "a folder of Windows");
+    refuses(with("\"mounts\":[{\"type\":\"drvfs\",\"source\":\"-o x\",\"target\":\"/mnt\"}]"),
+            "a folder of Windows");
+    place = PLACE_MACHINE;
+    refuses(with("\"relay\":{\"transport\":[\"tcp:gateway:1\"],\"token\":\"" HEX "\"}"),
+            "over vsock only");
+}
+
+/* A bind's source is another mount's target, or else a folder of the distribution. */
+static void binds_in_wsl(void **state)
+{
+    (void)state;
+    place = PLACE_WSL;
+    accepts(
+        with("\"mounts\":[{\"type\":\"drvfs\",\"source\":\"C:\\\\x\",\"target\":\"/workspace/x\"},"
+             "{\"type\":\"bind\",\"source\":\"/workspace/x/y\",\"target\":\"/srv/y\"},"
+             "{\"type\":\"bind\",\"source\":\"/workspace/xy\",\"target\":\"/srv/z\"},"
+             "{\"type\":\"bind\",\"source\":\"/mnt/c/x\",\"target\":\"/mnt/c/x\"}]"));
+    assert_false(config.mounts[0].outside);
+    assert_false(config.mounts[1].outside);
+    assert_true(config.mounts[2].outside);
+    assert_true(config.mounts[3].outside);
+    place = PLACE_MACHINE;
 }
 
 int main(void)
@@ -349,6 +645,16 @@ int main(void)
         cmocka_unit_test(all_limits_together),
         cmocka_unit_test(the_longest),
         cmocka_unit_test(relay_command),
+        cmocka_unit_test(accounts),
+        cmocka_unit_test(mount_targets),
+        cmocka_unit_test(mount_sources),
+        cmocka_unit_test(servers),
+        cmocka_unit_test(relays),
+        cmocka_unit_test(secrets_stay_secret),
+        cmocka_unit_test(egress_and_directories),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(in_wsl),
+        cmocka_unit_test(binds_in_wsl),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Unit tests of init/folders/mounts.c: the order, and real mounts in a namespace and a root directory of their own. */
+/* Unit tests of init/folders/mounts.c: the order, and real mounts in a namespace and a root
+ * directory of their own. */
 #include "test/harness/child.h"
 
 #include <errno.h>
@@ -33,11 +34,11 @@ static int clear(void **state)
 /* Where in the order a mount stands. */
 static unsigned place(unsigned index)
 {
-    unsigned order[BOOT_MOUNTS_MAX];
+    const struct boot_mount *order[BOOT_MOUNTS_MAX];
 
     assert_int_equal(mounts_order(&config, order), 0);
     for (unsigned i = 0; i < config.mount_count; i++) {
-        if (order[i] == index)
+        if (order[i] == &config.mounts[index])
             return i;
     }
     fail_msg("mount %u is missing from the order", index);
@@ -68,7 +69,7 @@ static void sources_first(void **state)
 
 static void binds_in_a_circle(void **state)
 {
-    unsigned order[BOOT_MOUNTS_MAX];
+    const struct boot_mount *order[BOOT_MOUNTS_MAX];
     struct failure why;
 
     (void)state;
@@ -81,7 +82,7 @@ static void binds_in_a_circle(void **state)
 static void full_table(void **state)
 {
     static char targets[BOOT_MOUNTS_MAX][32];
-    unsigned order[BOOT_MOUNTS_MAX];
+    const struct boot_mount *order[BOOT_MOUNTS_MAX];
 
     (void)state;
     for (int i = 0; i < BOOT_MOUNTS_MAX; i++) {
@@ -111,7 +112,7 @@ static void refused_targets(void **state)
     assert_int_equal(mounts_apply(&config, &account, &why), -EEXIST);
 }
 
-/* --- real mounts ------------------------------------------------------------------------------------------- */
+/* --- real mounts ------------------------------------------------------------------------------ */
 
 /* An empty root on a tmpfs, with /proc for descriptors' names. */
 static void enter_own_root(void)
@@ -167,7 +168,7 @@ static void odd_names(void)
     CHILD_ASSERT(access("/home/codev/x,y/f", R_OK) == 0);
     CHILD_ASSERT(open("/home/codev/x,y/g", O_WRONLY | O_CREAT, 0644) == -1 && errno == EROFS);
     CHILD_ASSERT(io_read_file(AT_FDCWD, "/etc/gitconfig", 0, text, sizeof(text)) > 0);
-    CHILD_ASSERT(strstr(text, "a b,\\\"c\\\" 'd'\\n\\\\:\xff\"") != NULL);
+    CHILD_ASSERT(strstr(text, "a b,\\\"c\\\" 'd'\\n\\\\:\xff\""));
     CHILD_ASSERT(stat("/home/codev", &status) == 0 && status.st_uid == 1234);
     mounts_undo(&config);
     CHILD_ASSERT(access("/home/codev/x,y/f", F_OK) == -1 && access(ODD "/f", F_OK) == -1);
@@ -188,7 +189,8 @@ static void nested_bind(void)
     CHILD_ASSERT(open("/mnt/copy/inner/f", O_WRONLY) == -1 && errno == EROFS);
 }
 
-/* FIELD.md: a link inside a mounted folder redirected a later mount. The folder is a directory made before. */
+/* FIELD.md: a link inside a mounted folder redirected a later mount. The folder is a directory made
+ * before. */
 static void link_in_a_folder(void)
 {
     struct failure why;
@@ -200,7 +202,7 @@ static void link_in_a_folder(void)
     add(MOUNT_TMPFS, "", "/workspace/app/node_modules");
     CHILD_ASSERT(mounts_apply(&config, &account, &why) == -ELOOP);
     CHILD_ASSERT(strstr(why.text, "mount /workspace/app/node_modules (tmpfs)") == why.text);
-    CHILD_ASSERT(strstr(why.text, "symbolic link") != NULL);
+    CHILD_ASSERT(strstr(why.text, "symbolic link"));
     struct stat secret, root;
     CHILD_ASSERT(stat("/secret", &secret) == 0 && stat("/", &root) == 0 &&
                  secret.st_dev == root.st_dev);
@@ -214,7 +216,7 @@ static void link_as_source(void)
     CHILD_ASSERT(symlink("/secret", "/workspace/link") == 0);
     add(MOUNT_BIND, "/workspace/link", "/home/codev/x");
     CHILD_ASSERT(mounts_apply(&config, &account, &why) < 0);
-    CHILD_ASSERT(strstr(why.text, "open the source") != NULL);
+    CHILD_ASSERT(strstr(why.text, "open the source"));
 }
 
 static const struct {
@@ -222,7 +224,7 @@ static const struct {
     const char *source, *part;
 } failing[] = {
     {MOUNT_BIND, "/nowhere", "open the source: No such file or directory"},
-    {MOUNT_BIND, "workspace", "no absolute, normal path"},
+    {MOUNT_BIND, "workspace", "the source is not absolute"},
     {MOUNT_EXT4, "/dev/does-not-exist", "/dev/does-not-exist"},
     {MOUNT_EXT4, "/dev/../etc/passwd", "/dev/NAME"},
     {MOUNT_EROFS, "/etc/passwd", "/dev/NAME"},
@@ -240,7 +242,7 @@ static void failures_are_named(void)
         add(failing[i].type, failing[i].source, "/workspace/the\nfolder");
         CHILD_ASSERT(mounts_apply(&config, &account, &why) < 0);
         if (strncmp(why.text, "mount /workspace/the\\x0afolder (", 32) != 0 ||
-            strstr(why.text, failing[i].part) == NULL) {
+            !strstr(why.text, failing[i].part)) {
             dprintf(STDERR_FILENO, "%s\n", why.text);
             _exit(1);
         }
@@ -256,7 +258,7 @@ static void read_only_parent(void)
     add(MOUNT_TMPFS, "", "/workspace/a/missing");
     config.mounts[0].readonly = true;
     CHILD_ASSERT(mounts_apply(&config, &account, &why) == -EROFS);
-    CHILD_ASSERT(strstr(why.text, "/workspace/a/missing") != NULL);
+    CHILD_ASSERT(strstr(why.text, "/workspace/a/missing"));
 }
 
 #define ROOT_TEST(name)                                                                            \

@@ -19,7 +19,7 @@ static int make_root(void **state)
 {
     (void)state;
     strcpy(root_path + strlen(root_path) - 6, "XXXXXX");
-    if (mkdtemp(root_path) == NULL)
+    if (!mkdtemp(root_path))
         return -1;
     root = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return root < 0;
@@ -42,41 +42,6 @@ static int make(const char *path, struct failure *why)
     if (fd >= 0)
         close(fd);
     return fd < 0 ? fd : 0;
-}
-
-static void normal_paths(void **state)
-{
-    static const char *const normal[] = {"/a", "/a/b", "/...", "/.a/..b", "/a b/\n", "/\xff"};
-    static const char *const abnormal[] = {"",   "/",    "a",    "a/b", "/a/",   "//a",    "/a//b",
-                                           "/.", "/a/.", "/./a", "/..", "/a/..", "/a/../b"};
-    char path[PATH_MAX + 2] = "/";
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(normal) / sizeof(normal[0]); i++)
-        assert_true(mount_path_is_normal(normal[i]));
-    for (size_t i = 0; i < sizeof(abnormal) / sizeof(abnormal[0]); i++)
-        assert_false(mount_path_is_normal(abnormal[i]));
-    memset(path + 1, 'a', NAME_MAX);
-    assert_true(mount_path_is_normal(path));
-    path[NAME_MAX + 1] = 'a';
-    assert_false(mount_path_is_normal(path));
-    for (size_t i = 0; i + 1 < PATH_MAX; i += 2)
-        memcpy(path + i, "/a", 2);
-    assert_false(mount_path_is_normal(path));
-    path[PATH_MAX - 2] = '\0';
-    assert_true(mount_path_is_normal(path));
-}
-
-static void below(void **state)
-{
-    (void)state;
-    assert_true(mount_path_is_below("/a/b", "/a"));
-    assert_true(mount_path_is_below("/a", "/a"));
-    assert_true(mount_path_is_below("/a/b", "/"));
-    assert_true(mount_path_is_below("/a/b", "/a/"));
-    assert_false(mount_path_is_below("/ab", "/a"));
-    assert_false(mount_path_is_below("/a", "/a/b"));
-    assert_false(mount_path_is_below("/", "/a"));
 }
 
 static void makes_what_is_missing(void **state)
@@ -104,9 +69,9 @@ static void links_are_not_followed(void **state)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         assert_int_equal(symlinkat(texts[i], root, "link"), 0);
         assert_int_equal(make("/link", &why), -ELOOP);
-        assert_string_equal(why.text, "/link is a symbolic link, and none is followed");
+        assert_string_equal(why.text, "/link is a symbolic link, which is not followed");
         assert_int_equal(make("/link/below", &why), -ELOOP);
-        assert_string_equal(why.text, "/link is a symbolic link, and none is followed");
+        assert_string_equal(why.text, "/link is a symbolic link, which is not followed");
         assert_int_equal(unlinkat(root, "link", 0), 0);
     }
     assert_int_equal(faccessat(root, "target/below", F_OK, 0), -1);
@@ -168,8 +133,10 @@ int main(void)
 {
 #define IN_ROOT(test) cmocka_unit_test_setup_teardown(test, make_root, remove_root)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(normal_paths),  cmocka_unit_test(below),    IN_ROOT(makes_what_is_missing),
-        IN_ROOT(links_are_not_followed), IN_ROOT(a_file_in_the_way), IN_ROOT(owners),
+        IN_ROOT(makes_what_is_missing),
+        IN_ROOT(links_are_not_followed),
+        IN_ROOT(a_file_in_the_way),
+        IN_ROOT(owners),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
