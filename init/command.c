@@ -1,7 +1,8 @@
 /* The table of commands and what each does: see command.h.
  *
- * The host is trusted, but its lines may be wrong: each command checks its members, and what is wrong
- * becomes one warning that names the command. A command never ends the sandbox by being wrong.
+ * The host is trusted, but its lines may be wrong: each command checks its members, and what is
+ * wrong becomes one warning that names the command. A command never ends the sandbox by being
+ * wrong.
  */
 #include "init/command.h"
 
@@ -201,7 +202,7 @@ static int run_line(struct sandbox *sandbox, const char *line, size_t length, st
     /* its name only: the line may hold a token */
     char name[NAME_SIZE] = "";
     (void)take_name(&document, "command", name, NULL);
-    if (command == NULL)
+    if (!command)
         return failure_set(why, EINVAL, "an unknown command%s%s", name[0] != '\0' ? ": " : "",
                            name);
     return failure_prefix(why, command->run(sandbox, &document, why), "command %s", command->name);

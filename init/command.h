@@ -6,8 +6,8 @@
 
 #include "init/sandbox.h"
 
-/* Runs the command in one line. What it does not understand becomes a warning and is otherwise ignored.
- * The line is wiped afterwards: it may have held a token. */
+/* Runs the command in one line. What it does not understand becomes a warning and is otherwise
+ * ignored. The line is wiped afterwards: it may have held a token. */
 void command_run(struct sandbox *sandbox, char *line, size_t length);
 
 #endif

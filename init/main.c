@@ -1,12 +1,13 @@
 /* codev-init: PID 1 of the sandbox.
  *
- * It brings the sandbox up in stages (stage.h), each of which fails closed, runs one server in it as an
- * ordinary account, and ends with it. From its first instruction to the end it is the only
- * process that no limit applies to, and it parses nothing that other processes of the guest or the network
- * sent: what it reads is the kernel's, and the host's commands on the control channel.
+ * It brings the sandbox up in stages (stage.h), each of which fails closed, runs one server in it
+ * as an ordinary account, and ends with it. From its first instruction to the end it is the only
+ * process that no limit applies to, and it parses nothing that other processes of the guest or the
+ * network sent: what it reads is the kernel's, and the host's commands on the control channel.
  *
- * In a virtual machine PID 1 may never exit: every function that ends the sandbox powers the machine off (shutdown.h).
- * In WSL (`--wsl`) there is a process outside besides (outside.h), and PID 1's exit ends the sandbox.
+ * In a virtual machine PID 1 may never exit: every function that ends the sandbox powers the
+ * machine off (shutdown.h). In WSL (`--wsl`) there is a process outside besides (outside.h), and
+ * PID 1's exit ends the sandbox.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -71,8 +72,8 @@ static const struct stage_plan wsl_plan = {
     .done = report_stage,
 };
 
-/* The kernel gives PID 1 no descriptors when it has no console: then the first file that is opened would
- * become standard input. */
+/* The kernel gives PID 1 no descriptors when it has no console: then the first file that is opened
+ * would become standard input. */
 static void reserve_stdio(void)
 {
     int fd;
@@ -166,7 +167,7 @@ int main(int argc, char **argv)
         return refuse();
     reserve_stdio();
     sandbox = pages_map(sizeof(*sandbox));
-    if (sandbox == NULL || control_open(&sandbox->control) < 0)
+    if (!sandbox || control_open(&sandbox->control) < 0)
         sandbox_abort("no memory: the end");
     mark_absent();
     if (machine)

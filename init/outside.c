@@ -1,11 +1,11 @@
 /* The process outside: see wsl.h.
  *
- * The new namespaces come with the child (clone), so this process stays where it is and nothing has to be found again;
- * the child is in them from its first instruction. Both hold the control channel's descriptors, but only one uses them:
- * PID 1, until it is dead without having said why.
+ * The new namespaces come with the child (clone), so this process stays where it is and nothing has
+ * to be found again; the child is in them from its first instruction. Both hold the control
+ * channel's descriptors, but only one uses them: PID 1, until it is dead without having said why.
  *
- * That PID 1 cannot outlive us: it asks for SIGKILL at our death before anything else, and then looks whether we are
- * still there, by the socket between us, whose other end would be closed.
+ * That PID 1 cannot outlive us: it asks for SIGKILL at our death before anything else, and then
+ * looks whether we are still there, by the socket between us, whose other end would be closed.
  */
 #include "init/outside.h"
 
@@ -62,7 +62,7 @@ static int namespace_failure(int error, struct failure *why)
 {
     const char *missing = missing_namespace();
 
-    if (missing != NULL)
+    if (missing)
         return failure_set(why, error, "this kernel has no %s", missing);
     if (error == EPERM)
         return failure_set(why, EPERM, "CAP_SYS_ADMIN is missing: new namespaces are refused");
@@ -227,7 +227,8 @@ static int refuse(struct control *control, const struct failure *why)
     return 1;
 }
 
-/* Nothing but the standard descriptors is ours, and the two that are the channel are kept elsewhere. */
+/* Nothing but the standard descriptors is ours, and the two that are the channel are kept
+ * elsewhere. */
 static int prepare(struct sandbox *sandbox, struct failure *why)
 {
     syscall(SYS_close_range, 3, ~0u, 0);

@@ -1,7 +1,8 @@
 /* The process outside: the outer agent's life, and the answers. See outside_serve.h and wsl_link.h.
  *
- * It believes PID 1, which is the same program with the same rights, and holds nothing that PID 1 does not. While it
- * works on a question it does nothing else; a Windows drive that hangs is bounded by wsl_mount.c.
+ * It believes PID 1, which is the same program with the same rights, and holds nothing that PID 1
+ * does not. While it works on a question it does nothing else; a Windows drive that hangs is
+ * bounded by wsl_mount.c.
  */
 #include "init/outside_serve.h"
 
@@ -19,7 +20,8 @@
 
 static struct boot_config config; /* of which only relay and way_in are set */
 
-/* A broker at the gateway's address, whatever that is now, is one more listener that must not be reached. */
+/* A broker at the gateway's address, whatever that is now, is one more listener that must not be
+ * reached. */
 static void add_gateway(struct wsl_message *message)
 {
     static char routes[ROUTES_MAX];

@@ -13,10 +13,12 @@ struct outside {
     int64_t restart_at; /* CLOCK_MONOTONIC; 0: not waiting */
 };
 
-/* Answers one question of PID 1's. 0, or a negative errno when there is nobody to answer any more. */
+/* Answers one question of PID 1's. 0, or a negative errno when there is nobody to answer any
+ * more. */
 int outside_serve(struct outside *outside);
 
-/* The outer agent ended: it is started again after a while, or the sandbox is told that it is lost. */
+/* The outer agent ended: it is started again after a while, or the sandbox is told that it is
+ * lost. */
 void outside_agent_ended(struct outside *outside, int wait_status);
 
 /* Starts it again when its time has come. */

@@ -1,9 +1,10 @@
 /* How the server ends, and what becomes of its output.
  *
- * The end of the group's leader begins the draining. Other processes of the group that still hold its output get
- * DRAIN_LIMIT; then they are killed, whatever they still write: one that writes without end would keep the session
- * open forever. Output that was written by then is delivered. Where nothing may be lost (`pipe`, `tty`) a slow host gets
- * as long as it needs, unless the end was asked for (`hurry`).
+ * The end of the group's leader begins the draining. Other processes of the group that still hold
+ * its output get DRAIN_LIMIT; then they are killed, whatever they still write: one that writes
+ * without end would keep the session open forever. Output that was written by then is delivered.
+ * Where nothing may be lost (`pipe`, `tty`) a slow host gets as long as it needs, unless the end
+ * was asked for (`hurry`).
  */
 #include "init/phase.h"
 

@@ -1,4 +1,5 @@
-/* The phases of the server's life (enum phase in sandbox.h) and what moves it from one to the next. */
+/* The phases of the server's life (enum phase in sandbox.h) and what moves it from one to the
+ * next. */
 #ifndef INIT_PHASE_H
 #define INIT_PHASE_H
 
@@ -10,7 +11,8 @@
 /* Sets the phase, and when it expires (CLOCK_MONOTONIC, nanoseconds; 0: never). */
 void phase_set(struct sandbox *sandbox, enum phase phase, int64_t timer);
 
-/* Tells the server to end; after grace_ms it is killed. A second call can only shorten the grace. */
+/* Tells the server to end; after grace_ms it is killed. A second call can only shorten the
+ * grace. */
 void phase_shutdown(struct sandbox *sandbox, int64_t grace_ms);
 
 /* The server was reaped. */

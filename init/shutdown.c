@@ -1,8 +1,8 @@
 /* The ends of a sandbox: see shutdown.h.
  *
- * From here nothing returns, and nothing waits without a limit: processes that do not die, a host that
- * does not answer, a file system that hangs must not keep the machine on. sync(2) itself cannot be
- * limited; an alarm powers off when it takes SYNC_LIMIT_S.
+ * From here nothing returns, and nothing waits without a limit: processes that do not die, a host
+ * that does not answer, a file system that hangs must not keep the machine on. sync(2) itself
+ * cannot be limited; an alarm powers off when it takes SYNC_LIMIT_S.
  */
 #include "init/shutdown.h"
 
@@ -38,8 +38,9 @@ void shutdown_by_exit(void)
     ends_by_exit = true;
 }
 
-/* The machine's end. reboot(2) fails only without CAP_SYS_BOOT, and returns where nothing can switch the
- * power; then a restart, which the harness and every VMM take as an end, and at last waiting: never exit. */
+/* The machine's end. reboot(2) fails only without CAP_SYS_BOOT, and returns where nothing can
+ * switch the power; then a restart, which the harness and every VMM take as an end, and at last
+ * waiting: never exit. */
 static noreturn void power_off(int status)
 {
     if (ends_by_exit)

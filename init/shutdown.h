@@ -1,5 +1,5 @@
-/* The ends of a sandbox. None of these functions returns: PID 1 may not exit, and behind each of them the
- * machine is off. */
+/* The ends of a sandbox. None of these functions returns: PID 1 may not exit, and behind each of
+ * them the machine is off. */
 #ifndef INIT_SHUTDOWN_H
 #define INIT_SHUTDOWN_H
 
@@ -7,12 +7,13 @@
 
 #include "init/sandbox.h"
 
-/* The orderly end after the server's: agent, mounts, sync, `exit`, its acknowledgement, power-off. */
+/* The orderly end after the server's: agent, mounts, sync, `exit`, its acknowledgement,
+ * power-off. */
 noreturn void sandbox_end(struct sandbox *sandbox);
 
-/* The end for a reason: `failed` with the stage and the text, then everything is killed, unmounted and
- * synced, its acknowledgement is awaited, power-off. Before there is a channel the reason goes to the
- * console. */
+/* The end for a reason: `failed` with the stage and the text, then everything is killed, unmounted
+ * and synced, its acknowledgement is awaited, power-off. Before there is a channel the reason goes
+ * to the console. */
 noreturn void sandbox_fail(struct sandbox *sandbox, enum stage_id stage, const struct failure *why);
 
 /* Nothing can be told to anyone any more: a line on the console, then power-off. */

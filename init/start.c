@@ -1,5 +1,5 @@
-/* The stages' functions: each calls the module that does the work and passes on what the next ones need.
- * What is worth knowing about a stage stands in that module. */
+/* The stages' functions: each calls the module that does the work and passes on what the next ones
+ * need. What is worth knowing about a stage stands in that module. */
 #include "init/start.h"
 
 #include <errno.h>
@@ -21,7 +21,8 @@
 #include "init/server/environment.h"
 #include "init/supervise.h"
 
-/* Descriptors 0 to 2 of init itself: nothing reads or writes them, and no other file may land there. */
+/* Descriptors 0 to 2 of init itself: nothing reads or writes them, and no other file may land
+ * there. */
 static int close_stdio(struct failure *why)
 {
     CLEANUP_FD int sink = open("/dev/null", O_RDWR | O_CLOEXEC);

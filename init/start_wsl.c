@@ -28,7 +28,8 @@ int start_wsl_mounts(struct sandbox *sandbox, struct failure *why)
     return start_mounts(sandbox, why);
 }
 
-/* The namespace is there since PID 1's first instruction; what is in it is looked at, not assumed. */
+/* The namespace is there since PID 1's first instruction; what is in it is looked at, not
+ * assumed. */
 int start_wsl_network(struct sandbox *sandbox, struct failure *why)
 {
     (void)sandbox;

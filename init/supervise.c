@@ -1,9 +1,9 @@
 /* The event loop of PID 1. phase.c decides what the server's end means.
  *
- * One poll(2) over a table of nine descriptors that is filled anew from the state each time: what has
- * no interest is not in it, so nothing has to be re-armed, no event can meet an object that is gone, and
- * the end of a stream that nobody reads cannot make the loop spin. The clock is read once per wake-up.
- * Timers are a table of points in time; the next one bounds the wait.
+ * One poll(2) over a table of nine descriptors that is filled anew from the state each time: what
+ * has no interest is not in it, so nothing has to be re-armed, no event can meet an object that is
+ * gone, and the end of a stream that nobody reads cannot make the loop spin. The clock is read once
+ * per wake-up. Timers are a table of points in time; the next one bounds the wait.
  */
 #include "init/supervise.h"
 

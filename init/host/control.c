@@ -1,10 +1,11 @@
 /* The control channel's queues: see control.h.
  *
- * `writing` is the whole state of the sending side. IDLE: nothing is partly written, and the next line
- * comes from the events if there are any, else from the output slot. EVENTS or OUTPUT: bytes of that
- * queue went out and the rest follows before anything else, since lines must not mix. The events are
- * one run of whole lines; new ones join its end. Nothing is allocated: the line buffer is a mapping, so
- * that after a long line (the boot configuration) its pages, which held secrets, go back to the kernel.
+ * `writing` is the whole state of the sending side. IDLE: nothing is partly written, and the next
+ * line comes from the events if there are any, else from the output slot. EVENTS or OUTPUT: bytes
+ * of that queue went out and the rest follows before anything else, since lines must not mix. The
+ * events are one run of whole lines; new ones join its end. Nothing is allocated: the line buffer
+ * is a mapping, so that after a long line (the boot configuration) its pages, which held secrets,
+ * go back to the kernel.
  */
 #include "init/host/control.h"
 
@@ -22,7 +23,7 @@ int control_open(struct control *control)
 {
     char *bytes = pages_map(CONTROL_LINE_MAX);
 
-    if (bytes == NULL)
+    if (!bytes)
         return -ENOMEM;
     line_buffer_init(&control->in, bytes, CONTROL_LINE_MAX);
     control->fd = control->out_fd = -1;
@@ -133,7 +134,8 @@ bool control_wants_write(const struct control *control)
                                               control->output_end > control->output_start);
 }
 
-/* What to write next: a pointer into the queue that it sets as `writing`, or NULL when both are empty. */
+/* What to write next: a pointer into the queue that it sets as `writing`, or NULL when both are
+ * empty. */
 static const char *next_bytes(struct control *control, size_t *length)
 {
     if (control->writing == CONTROL_IDLE)
@@ -186,7 +188,7 @@ int control_flush(struct control *control)
 
     if (control_write_fd(control) < 0)
         return control->ended ? -EPIPE : 0;
-    while ((bytes = next_bytes(control, &length)) != NULL) {
+    while ((bytes = next_bytes(control, &length))) {
         ssize_t put = control_write(control_write_fd(control), control->out_how, bytes,
                                     length < CONTROL_WRITE_MAX ? length : CONTROL_WRITE_MAX);
         if (put < 0 && errno == EINTR)

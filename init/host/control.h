@@ -1,8 +1,8 @@
 /* The control channel: one byte stream to the host, one JSON object per line (design, section 3).
  *
- * Two outgoing queues of fixed size. Events go before output, however much output waits: only a line
- * that is already partly written is finished first. Output has one slot; whoever produces output waits
- * until it is free, so a slow host slows its producers and nothing grows.
+ * Two outgoing queues of fixed size. Events go before output, however much output waits: only a
+ * line that is already partly written is finished first. Output has one slot; whoever produces
+ * output waits until it is free, so a slow host slows its producers and nothing grows.
  */
 #ifndef INIT_HOST_CONTROL_H
 #define INIT_HOST_CONTROL_H
@@ -59,13 +59,13 @@ void control_close(struct control *control); /* the descriptor and the buffers; 
 /* Takes over a connected non-blocking stream. What was queued before is sent over it. */
 void control_attach(struct control *control, int fd);
 
-/* The same with a descriptor for each direction. The end of the first leaves the second open: what is still to be
- * said can be heard. */
+/* The same with a descriptor for each direction. The end of the first leaves the second open: what
+ * is still to be said can be heard. */
 void control_attach_pair(struct control *control, int in, enum control_io in_how, int out,
                          enum control_io out_how);
 
-/* The same with standard input and output, whose file descriptions stay as they are. A terminal becomes raw until
- * control_restore_terminal. */
+/* The same with standard input and output, whose file descriptions stay as they are. A terminal
+ * becomes raw until control_restore_terminal. */
 int control_attach_stdio(struct control *control, struct failure *why);
 void control_restore_terminal(void);
 
@@ -77,7 +77,8 @@ ssize_t control_write(int fd, enum control_io how, const void *data, size_t leng
 int control_write_fd(const struct control *control);
 
 /* Starts an event {"event":NAME, and returns the writer for its further members; ended by
- * control_event_end, which queues it: 0, or -ENOBUFS when the queue has no room (the event is lost). */
+ * control_event_end, which queues it: 0, or -ENOBUFS when the queue has no room (the event is
+ * lost). */
 struct json_writer *control_event_begin(struct control *control, const char *name,
                                         enum control_importance importance);
 int control_event_end(struct control *control);
@@ -85,7 +86,8 @@ int control_event_end(struct control *control);
 /* True while a piece of output can be taken. */
 bool control_output_free(const struct control *control);
 
-/* Queues {"event":"output",...}: at most CONTROL_DATA_MAX bytes, and only while the slot is free. */
+/* Queues {"event":"output",...}: at most CONTROL_DATA_MAX bytes, and only while the slot is
+ * free. */
 void control_output_put(struct control *control, const char *stream, const void *data,
                         size_t length);
 
@@ -100,24 +102,26 @@ int control_flush(struct control *control);
 /* Reads once. 0, or a negative errno when the channel is at its end (-EPIPE: in good order). */
 int control_receive(struct control *control);
 
-/* The next whole line: 1, 0 when there is none, -EMSGSIZE when it is longer than CONTROL_LINE_MAX: then
- * control_receive throws away what is there of it. Valid until the next call of control_receive. */
+/* The next whole line: 1, 0 when there is none, -EMSGSIZE when it is longer than CONTROL_LINE_MAX:
+ * then control_receive throws away what is there of it. Valid until the next call of
+ * control_receive. */
 int control_next_line(struct control *control, char **line, size_t *length);
 
 /* Ends the channel from our side: nothing is sent or received any more, and nothing waits. */
 void control_end(struct control *control);
 
-/* Connects to the host at the port on the kernel command line, sends what is queued (hello and the stages
- * so far) and waits for the host's first bytes, with back-off while nobody answers there, until `deadline`
- * (CLOCK_MONOTONIC, nanoseconds). A connection that ends before it said anything counts as none. */
+/* Connects to the host at the port on the kernel command line, sends what is queued (hello and the
+ * stages so far) and waits for the host's first bytes, with back-off while nobody answers there,
+ * until `deadline` (CLOCK_MONOTONIC, nanoseconds). A connection that ends before it said anything
+ * counts as none. */
 int control_dial(struct control *control, int64_t deadline, struct failure *why);
 
 /* The port of codev.control=vsock:PORT in a kernel command line; CONTROL_PORT_DEFAULT without one,
  * -EINVAL for one that is malformed. Exposed for tests. */
 int control_port_find(const char *command_line, uint32_t *port);
 
-/* Writes one line where a person at the machine's console may see it: for failures that no host can be
- * told of. After console_is_stderr only to standard error: in WSL the console is not ours. */
+/* Writes one line where a person at the machine's console may see it: for failures that no host can
+ * be told of. After console_is_stderr only to standard error: in WSL the console is not ours. */
 void console_write(const char *text);
 void console_is_stderr(void);
 

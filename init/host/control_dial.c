@@ -1,8 +1,8 @@
 /* How the control channel comes to be: where to dial, how often, and what counts as connected.
  *
- * The host may be slower than the guest, and hybrid vsock proxies accept for a host that is not there
- * and then close; so only bytes from the host end the dialling. The first waits are short, since the
- * host that is there already is the rule.
+ * The host may be slower than the guest, and hybrid vsock proxies accept for a host that is not
+ * there and then close; so only bytes from the host end the dialling. The first waits are short,
+ * since the host that is there already is the rule.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,8 +38,8 @@ int control_port_find(const char *command_line, uint32_t *port)
             continue;
         uint32_t value;
         const char *end = number_read(word + key_length, 10, &value);
-        if (end == NULL || value == 0 || value == VMADDR_PORT_ANY ||
-            (*end != '\0' && strchr(" \t\n", *end) == NULL))
+        if (!end || value == 0 || value == VMADDR_PORT_ANY ||
+            (*end != '\0' && !strchr(" \t\n", *end)))
             return -EINVAL;
         *port = value;
     }
@@ -95,8 +95,8 @@ static int await_host(struct control *control, int64_t deadline)
     return result;
 }
 
-/* One attempt, undone when it fails: what was sent must be said again over the next connection. Only one
- * that is open when time is up stays: the failure can still be told over it. */
+/* One attempt, undone when it fails: what was sent must be said again over the next connection.
+ * Only one that is open when time is up stays: the failure can still be told over it. */
 static int try_host(struct control *control, const struct endpoint *host, int64_t deadline)
 {
     const size_t queued = control->events_end;

@@ -1,11 +1,14 @@
-/* The control channel over standard input and output, as a program started by `wsl.exe --exec` has them.
+/* The control channel over standard input and output, as a program started by `wsl.exe --exec` has
+ * them.
  *
- * They may be pipes, terminals, sockets or a port of a virtual console, and whoever else holds them shares their
- * file description: O_NONBLOCK set there would break the other's programs. So nothing is set. A pipe or a terminal
- * is opened anew through /proc/self/fd, which gives a description of our own; a socket takes MSG_DONTWAIT with each
- * call; what is left (a port that can be opened once) is asked with poll(2) first and gets small pieces.
+ * They may be pipes, terminals, sockets or a port of a virtual console, and whoever else holds them
+ * shares their file description: O_NONBLOCK set there would break the other's programs. So nothing
+ * is set. A pipe or a terminal is opened anew through /proc/self/fd, which gives a description of
+ * our own; a socket takes MSG_DONTWAIT with each call; what is left (a port that can be opened
+ * once) is asked with poll(2) first and gets small pieces.
  *
- * A terminal would echo the token and cut a long line: it is made raw, and put back as it was at the end.
+ * A terminal would echo the token and cut a long line: it is made raw, and put back as it was at
+ * the end.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* The events that go to the host (design, section 3), one function each. All return 0, or -ENOBUFS when
- * the queue had no room. */
+/* The events that go to the host (design, section 3), one function each. All return 0, or -ENOBUFS
+ * when the queue had no room. */
 #ifndef INIT_HOST_EVENTS_H
 #define INIT_HOST_EVENTS_H
 

@@ -1,9 +1,9 @@
 /* Stage `account`: the image's ordinary account takes the ids that the host asked for.
  *
- * Files in a mounted folder keep the numbers that they have on the host, so it is the account that changes: passwd,
- * group, and its home directory as the image brings it. This runs before any folder of the user is mounted, so that
- * the walk through the home directory can meet nothing but the image's own skeleton; it does not leave that file
- * system and follows no link all the same.
+ * Files in a mounted folder keep the numbers that they have on the host, so it is the account that
+ * changes: passwd, group, and its home directory as the image brings it. This runs before any
+ * folder of the user is mounted, so that the walk through the home directory can meet nothing but
+ * the image's own skeleton; it does not leave that file system and follows no link all the same.
  *
  * With the image's own ids nothing is written at all.
  */
@@ -93,10 +93,10 @@ static int give_directory(struct skeleton_walk *walk, int directory, unsigned de
 
     CLEANUP_FD int listed = fcntl(directory, F_DUPFD_CLOEXEC, 0);
     DIR *entries = listed < 0 ? NULL : fdopendir(listed);
-    if (entries == NULL)
+    if (!entries)
         return -errno;
     listed = -1; /* the stream's now */
-    for (const struct dirent *entry; result == 0 && (entry = readdir(entries)) != NULL;) {
+    for (const struct dirent *entry; result == 0 && (entry = readdir(entries));) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             result = give_entry(walk, directory, entry->d_name, depth);
     }

@@ -9,10 +9,11 @@
 
 #define RELAY_ACCOUNT "codev-relay"
 
-/* Looks the configured account up in /etc/passwd, rewrites passwd and group when other ids are wanted, and then
- * gives the home directory in the image to it: called before the mounts. uid 0, gid 0, and the uid or primary group
- * of another account are refused. Supplementary groups that the image lists do not count: the drop empties them.
- * A home of more than 4096 entries is no skeleton, and refused. */
+/* Looks the configured account up in /etc/passwd, rewrites passwd and group when other ids are
+ * wanted, and then gives the home directory in the image to it: called before the mounts. uid 0,
+ * gid 0, and the uid or primary group of another account are refused. Supplementary groups that the
+ * image lists do not count: the drop empties them. A home of more than 4096 entries is no skeleton,
+ * and refused. */
 int account_apply(const struct boot_config *config, struct account *out, struct failure *why);
 
 /* The same with another root directory, and the ids as arguments; for tests. */

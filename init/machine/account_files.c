@@ -1,7 +1,7 @@
 /* /etc/passwd and /etc/group as text.
  *
- * A line is taken apart into slices of the text; nothing is changed in place, and a line that has not enough
- * fields is passed over in a search and copied as it is.
+ * A line is taken apart into slices of the text; nothing is changed in place, and a line that has
+ * not enough fields is passed over in a search and copied as it is.
  */
 #include "init/machine/account_files.h"
 
@@ -46,9 +46,9 @@ static bool line_next(const char **text, struct line *line)
     line->count = 0;
     while (line->count < PASSWD_FIELDS) {
         const char *colon = memchr(field, ':', (size_t)(end - field));
-        const char *stop = colon == NULL ? end : colon;
+        const char *stop = !colon ? end : colon;
         line->fields[line->count++] = (struct slice){field, (size_t)(stop - field)};
-        if (colon == NULL)
+        if (!colon)
             break;
         field = colon + 1;
     }

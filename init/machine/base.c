@@ -1,8 +1,9 @@
 /* Stage `base`: a writable root over the read-only image, and the kernel's file systems in it.
  *
- * The image is an erofs that nothing can write. Over it lies an overlay whose upper layer is a tmpfs: what a
- * session changes in the system lives as long as the session. The tmpfs is mounted on the image's own /run to have
- * a place, and after pivot_root neither it nor the bare image is reachable by any path.
+ * The image is an erofs that nothing can write. Over it lies an overlay whose upper layer is a
+ * tmpfs: what a session changes in the system lives as long as the session. The tmpfs is mounted on
+ * the image's own /run to have a place, and after pivot_root neither it nor the bare image is
+ * reachable by any path.
  *
  * Then a table of mounts. Three decisions in it:
  *   - never noexec on /tmp and /dev/shm: builds run programs there;
@@ -12,8 +13,8 @@
  *     ps and node read their own processes' entries only. (A server that must know whether init lives has its
  *     parent's id.)
  *
- * An initramfs cannot be pivoted away from, here or by the agent (empty_root.c): the overlay is moved over it, as the
- * kernel does with a root of its own.
+ * An initramfs cannot be pivoted away from, here or by the agent (empty_root.c): the overlay is
+ * moved over it, as the kernel does with a root of its own.
  */
 #include "init/machine/base.h"
 
@@ -103,7 +104,8 @@ static int layer_mount(struct failure *why)
     return 0;
 }
 
-/* pivot_root(".", ".") stacks the old root on the new one; what is then "." from the outside is the old one. */
+/* pivot_root(".", ".") stacks the old root on the new one; what is then "." from the outside is the
+ * old one. */
 static int layer_enter(struct failure *why)
 {
     if (chdir(LAYER_ROOT) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
@@ -170,9 +172,10 @@ static int make_links(struct failure *why)
     return 0;
 }
 
-/* Most of what a start waits for are grace periods of RCU: each change of a cgroup, a mount tree or a network
- * namespace costs one, 10 to 20 ms where the machine is idle. Expedited ones cost a few interrupts instead
- * (Documentation/RCU/Design/Requirements). Before all else, and only a matter of time: never an error. */
+/* Most of what a start waits for are grace periods of RCU: each change of a cgroup, a mount tree or
+ * a network namespace costs one, 10 to 20 ms where the machine is idle. Expedited ones cost a few
+ * interrupts instead (Documentation/RCU/Design/Requirements). Before all else, and only a matter of
+ * time: never an error. */
 static void grace_periods_expedite(void)
 {
     if (mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
@@ -214,8 +217,8 @@ int base_mount(struct failure *why)
     return result;
 }
 
-/* Files and folders that WSL leaves in a distribution's own file system as places for its mounts, and what it may have
- * written there. They are empty in the layer; here they are gone. */
+/* Files and folders that WSL leaves in a distribution's own file system as places for its mounts,
+ * and what it may have written there. They are empty in the layer; here they are gone. */
 static int clean_layer(struct failure *why)
 {
     static const char *const places[] = {"/init", "/mnt/wsl", "/mnt/wslg"};

@@ -1,7 +1,7 @@
-/* Stage `cgroups`: two groups beside each other below /codev/ID, one for what the user runs and one for the
- * relay, so that limits and cgroup.kill of the first leave the second alone. init itself stays in the root group,
- * which may hold processes and still pass controllers on. All files belong to root: the account can read its
- * limits and change none.
+/* Stage `cgroups`: two groups beside each other below /codev/ID, one for what the user runs and one
+ * for the relay, so that limits and cgroup.kill of the first leave the second alone. init itself
+ * stays in the root group, which may hold processes and still pass controllers on. All files belong
+ * to root: the account can read its limits and change none.
  */
 #include "init/machine/cgroups.h"
 
@@ -20,12 +20,14 @@
 #define CGROUP_ROOT "/sys/fs/cgroup"
 #define CGROUP_CONTROLLERS "+pids +memory"
 
-/* The relay's own: one process, and buffers for RELAY_CONNECTIONS_MAX connections with the kernel's share. */
+/* The relay's own: one process, and buffers for RELAY_CONNECTIONS_MAX connections with the kernel's
+ * share. */
 #define RELAY_PIDS_MAX 8
 #define RELAY_MEMORY_MAX (256ll * 1024 * 1024)
 
-/* What the server may never take, even without a limit of its own: files on the tmpfs mounts are memory that no
- * killed process gives back, and a machine full of them could not even end in order. */
+/* What the server may never take, even without a limit of its own: files on the tmpfs mounts are
+ * memory that no killed process gives back, and a machine full of them could not even end in
+ * order. */
 #define RESERVE_MAX (64ll * 1024 * 1024)
 #define RESERVE_SHARE 8 /* of the machine's memory, where that is less */
 
@@ -52,7 +54,8 @@ static int group_limit(int group, const char *file, int64_t value, struct failur
     return result < 0 ? failure_errno(why, -result, "set %s to %s", file, text) : 0;
 }
 
-/* The machine's memory but for the reserve, or what was asked for when that is less. 0 asks for no limit. */
+/* The machine's memory but for the reserve, or what was asked for when that is less. 0 asks for no
+ * limit. */
 static int64_t server_memory(int64_t memory_mib)
 {
     struct sysinfo machine;

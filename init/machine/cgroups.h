@@ -11,12 +11,12 @@ struct cgroups {
     int server_fd, relay_fd; /* directories, O_PATH | O_CLOEXEC; -1 when absent */
 };
 
-/* Makes both groups. The server's memory is limited even when the configuration asks for no limit: a reserve of an
- * eighth, at most 64 MiB, is left to the kernel, init and the agent. */
+/* Makes both groups. The server's memory is limited even when the configuration asks for no limit:
+ * a reserve of an eighth, at most 64 MiB, is left to the kernel, init and the agent. */
 int cgroups_create(struct cgroups *groups, const struct boot_config *config, struct failure *why);
 
-/* Their limits alone, when both groups exist; `way_down` are the groups from the top to their parent, which pass the
- * controllers on. */
+/* Their limits alone, when both groups exist; `way_down` are the groups from the top to their
+ * parent, which pass the controllers on. */
 int cgroups_limit(const struct cgroups *groups, const int *way_down, unsigned depth,
                   const struct boot_config *config, struct failure *why);
 

@@ -1,4 +1,6 @@
-/* A valid name for the machine from whatever the host called it: the pure part of stage `hostname`. */
+/* A valid name for the machine from whatever the host called it: the pure part of stage
+ * `hostname`. */
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -7,7 +9,7 @@
 #define LABEL_MAX 63 /* RFC 1123 section 2.1 with RFC 1035 section 2.3.4 */
 #define FALLBACK_NAME "codev"
 
-_Static_assert(HOSTNAME_MAX == 64, "__NEW_UTS_LEN of linux/utsname.h");
+static_assert(HOSTNAME_MAX == 64, "__NEW_UTS_LEN of linux/utsname.h");
 
 static bool is_letter_or_digit(char c)
 {
@@ -22,8 +24,8 @@ static size_t trim_end(const char *name, size_t length)
     return length;
 }
 
-/* Letters and digits stay. A dot ends a label. Any run of other bytes becomes one hyphen, except at the beginning
- * or end of a label, where none may stand. What is too long is cut. */
+/* Letters and digits stay. A dot ends a label. Any run of other bytes becomes one hyphen, except at
+ * the beginning or end of a label, where none may stand. What is too long is cut. */
 bool hostname_make_valid(char out[HOSTNAME_MAX + 1], const char *wanted)
 {
     size_t length = 0, label = 0;

@@ -9,12 +9,13 @@
 
 #define HOSTNAME_MAX 64 /* bytes; the kernel's limit */
 
-/* Sets CLOCK_REALTIME when it is off by more than 100 ms; *changed tells. unix_ns <= 0 does nothing. */
+/* Sets CLOCK_REALTIME when it is off by more than 100 ms; *changed tells. unix_ns <= 0 does
+ * nothing. */
 int clock_set(int64_t unix_ns, bool *changed, struct failure *why);
 
-/* Makes the wanted name a valid hostname (RFC 1123 labels, at most 64 bytes; "codev" when nothing is
- * left), sets it and writes /etc/hostname and /etc/hosts. Never fatal: 1 with a text in `why` when
- * it had to be changed or could not be set, else 0. */
+/* Makes the wanted name a valid hostname (RFC 1123 labels, at most 64 bytes; "codev" when nothing
+ * is left), sets it and writes /etc/hostname and /etc/hosts. Never fatal: 1 with a text in `why`
+ * when it had to be changed or could not be set, else 0. */
 int hostname_set(const char *wanted, struct failure *why);
 
 /* The pure part: writes a valid name of at most 64 bytes. True when it equals `wanted`. */

@@ -1,8 +1,9 @@
 /* Stage `network`: lo up, nothing else, and an immediate answer for every other address.
  *
- * "No network device" is what the whole design stands on, so it is checked and not assumed: the kernel is asked for
- * all its interfaces. The `unreachable` routes turn "there is no route" into a definite refusal in 0 ms for every
- * protocol, and stay even where the firewall can only drop (a kernel without `reject`).
+ * "No network device" is what the whole design stands on, so it is checked and not assumed: the
+ * kernel is asked for all its interfaces. The `unreachable` routes turn "there is no route" into a
+ * definite refusal in 0 ms for every protocol, and stay even where the firewall can only drop (a
+ * kernel without `reject`).
  */
 #include "init/machine/network.h"
 
@@ -27,8 +28,8 @@
 #define COMMAND_LINE_MAX 8192
 #define ROUTE_SEQUENCE 1
 
-/* Devices that a tunnel driver makes for itself in every new network namespace. They carry nothing while they are
- * down and without address. */
+/* Devices that a tunnel driver makes for itself in every new network namespace. They carry nothing
+ * while they are down and without address. */
 static const char *const fallback_tunnels[] = {
     "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0",
 };
@@ -55,7 +56,7 @@ static int netlink_ask(struct nlmsghdr *request, mnl_cb_t each, void *data)
 {
     char buffer[NETLINK_BUFFER];
     struct mnl_socket *socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-    int result = socket == NULL ? -errno : 0;
+    int result = !socket ? -errno : 0;
 
     request->nlmsg_seq = ROUTE_SEQUENCE;
     if (result == 0 && mnl_socket_sendto(socket, request, request->nlmsg_len) < 0)
@@ -67,7 +68,7 @@ static int netlink_ask(struct nlmsghdr *request, mnl_cb_t each, void *data)
         if (length < 0 || more < 0)
             result = -errno;
     }
-    if (socket != NULL)
+    if (socket)
         mnl_socket_close(socket);
     return result;
 }
@@ -104,7 +105,7 @@ struct interface_check {
 
 static void interface_wrong(struct interface_check *check, const char *name, const char *reason)
 {
-    if (check->reason != NULL)
+    if (check->reason)
         return;
     check->reason = reason;
     memcpy(check->wrong, name, strnlen(name, sizeof(check->wrong) - 1));
@@ -175,14 +176,15 @@ int network_check_interfaces(struct failure *why)
         result = dump(RTM_GETADDR, address_look, &check);
     if (result < 0)
         return failure_errno(why, -result, "ask for the network interfaces");
-    if (check.reason != NULL)
+    if (check.reason)
         return failure_set(why, EPERM,
                            "the network interface %s %s: a sandbox has lo and nothing else",
                            check.wrong, check.reason);
     return 0;
 }
 
-/* libkrun without a network device gives its guests the host's sockets instead (TSI): as good as a network. */
+/* libkrun without a network device gives its guests the host's sockets instead (TSI): as good as a
+ * network. */
 static int refuse_socket_proxy(struct failure *why)
 {
     char line[COMMAND_LINE_MAX];

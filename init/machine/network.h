@@ -4,9 +4,9 @@
 
 #include "common/os/failure.h"
 
-/* Brings lo up (IPv4 and IPv6), adds `unreachable` default routes, and refuses to go on when any other
- * interface exists (a kernel's own fallback tunnel that is down and without address apart: named list),
- * or the kernel command line holds a transparent socket proxy (tsi_hijack). */
+/* Brings lo up (IPv4 and IPv6), adds `unreachable` default routes, and refuses to go on when any
+ * other interface exists (a kernel's own fallback tunnel that is down and without address apart:
+ * named list), or the kernel command line holds a transparent socket proxy (tsi_hijack). */
 int network_prepare(struct failure *why);
 
 /* The check alone, as any account may make it: for the self-test. -EPERM names what is there. */

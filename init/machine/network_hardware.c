@@ -1,5 +1,6 @@
-/* "No network device" is meant literally: this kernel has no driver that would make an interface of one, so the list of
- * interfaces alone does not show that the host gave the machine a card. Both buses tell it in small files of sysfs. */
+/* "No network device" is meant literally: this kernel has no driver that would make an interface of
+ * one, so the list of interfaces alone does not show that the host gave the machine a card. Both
+ * buses tell it in small files of sysfs. */
 #include "init/machine/network_hardware.h"
 
 #include <dirent.h>
@@ -47,14 +48,14 @@ static int bus_check(int sys, const struct bus *bus, struct failure *why)
     DIR *list = devices < 0 ? NULL : fdopendir(devices);
     int result = 0;
 
-    if (list == NULL) {
+    if (!list) {
         result = errno == ENOENT
                      ? 0
                      : failure_errno(why, errno, "list %s", bus->devices); /* no such bus */
         fd_close(&devices);
         return result;
     }
-    for (struct dirent *entry; result == 0 && (entry = readdir(list)) != NULL;) {
+    for (struct dirent *entry; result == 0 && (entry = readdir(list));) {
         if (entry->d_name[0] != '.')
             result = device_check(devices, entry->d_name, bus, why);
     }

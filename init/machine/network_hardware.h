@@ -4,9 +4,9 @@
 
 #include "common/os/failure.h"
 
-/* VM only. -EPERM names the first network controller under `sys` ("/sys"): a PCI function of class 02, or
- * a virtio device of type 1 (linux/virtio_ids.h), which covers virtio over MMIO too. 0 when there is none,
- * or another negative errno when it cannot be known. */
+/* VM only. -EPERM names the first network controller under `sys` ("/sys"): a PCI function of class
+ * 02, or a virtio device of type 1 (linux/virtio_ids.h), which covers virtio over MMIO too. 0 when
+ * there is none, or another negative errno when it cannot be known. */
 int network_check_hardware(const char *sys, struct failure *why);
 
 #endif

@@ -1,16 +1,18 @@
 /* Stage `self-test`: a child that has dropped exactly as the server will tries to get out.
  *
- * Parent and child share one table of checks, so a result is a number of the table, a verdict and a text; the
- * parent takes them in the table's order and in no other. A check whose result does not come is wrong: a child that
- * crashes, hangs or cannot drop fails the start.
+ * Parent and child share one table of checks, so a result is a number of the table, a verdict and a
+ * text; the parent takes them in the table's order and in no other. A check whose result does not
+ * come is wrong: a child that crashes, hangs or cannot drop fails the start.
  *
- * "Outside" a machine there is no listener that init could open: no second machine is within reach. In WSL there are
- * some, which the process outside opened in the shared network (wsl_witness.h). Besides, what is tried are addresses (documentation
- * networks, the metadata service, QEMU's host, each TCP transport) and the ways past the IP layer, which all have to
- * be refused at once; silence counts as a way out.
+ * "Outside" a machine there is no listener that init could open: no second machine is within reach.
+ * In WSL there are some, which the process outside opened in the shared network (wsl_witness.h).
+ * Besides, what is tried are addresses (documentation networks, the metadata service, QEMU's host,
+ * each TCP transport) and the ways past the IP layer, which all have to be refused at once; silence
+ * counts as a way out.
  */
 #include "init/proof/self_test.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -76,7 +78,7 @@ static const struct {
     {"broker-answers", check_broker_answers, has_relay},
 };
 
-_Static_assert(ARRAY_LENGTH(checks) <= CHECKS_MAX, "room in the report");
+static_assert(ARRAY_LENGTH(checks) <= CHECKS_MAX, "room in the report");
 
 #define DROP_FAILED UINT32_MAX
 
@@ -105,7 +107,7 @@ bool self_test_refused(struct self_test_detail *detail, long result, const char 
 
 static bool applies(size_t index, const struct boot_config *config)
 {
-    return checks[index].applies == NULL || checks[index].applies(config);
+    return !checks[index].applies || checks[index].applies(config);
 }
 
 static void run_checks(int out, const struct failure *why, void *argument)
@@ -114,7 +116,7 @@ static void run_checks(int out, const struct failure *why, void *argument)
     struct result_record record = {.index = DROP_FAILED};
     struct drop_plan plan;
 
-    if (why != NULL) {
+    if (why) {
         self_test_say(&record.detail, false, "%s", why->text);
         (void)io_write_full(out, &record, sizeof(record));
         return;
@@ -182,13 +184,13 @@ int self_test_run(const struct boot_config *config, const struct account *accoun
             continue;
         struct check_result *check = &report->checks[report->count++];
         bool came = take_result(&child, i, check, deadline);
-        if (wrong == NULL && !check->ok)
+        if (!wrong && !check->ok)
             wrong = check;
         if (!came)
             deadline = 0; /* the rest is marked the same way, without waiting */
     }
     dropped_child_end(&child);
-    if (wrong != NULL)
+    if (wrong)
         return failure_set(why, EPERM, "%s: %s", wrong->name, wrong->detail);
     return 0;
 }

@@ -32,10 +32,12 @@ typedef bool self_test_function(const struct self_test_context *context,
 bool self_test_say(struct self_test_detail *detail, bool ok, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* For something that must fail: `result` as a system call returns it. Right when it is negative; errno is named. */
+/* For something that must fail: `result` as a system call returns it. Right when it is negative;
+ * errno is named. */
 bool self_test_refused(struct self_test_detail *detail, long result, const char *what);
 
-/* 0 when something at this address was reached, or nothing was said for a second; else the errno of the refusal. */
+/* 0 when something at this address was reached, or nothing was said for a second; else the errno of
+ * the refusal. */
 int self_test_reach(const struct sockaddr_storage *address, socklen_t length, int type);
 
 /* self_test_privilege.c */

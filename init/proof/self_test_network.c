@@ -1,4 +1,5 @@
-/* The self-test's checks of the network: no device, no socket of another kind, no address but loopback. */
+/* The self-test's checks of the network: no device, no socket of another kind, no address but
+ * loopback. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netlink.h>
@@ -20,8 +21,8 @@
 #define AF_VSOCK 40
 #endif
 
-/* Documentation networks (RFC 5737, RFC 3849), the metadata service of clouds, QEMU's address of its host, and
- * private ones that many networks use. */
+/* Documentation networks (RFC 5737, RFC 3849), the metadata service of clouds, QEMU's address of
+ * its host, and private ones that many networks use. */
 static const struct {
     const char *address;
     uint16_t port;
@@ -143,7 +144,8 @@ static bool refused_endpoint(const struct endpoint *endpoint, struct self_test_d
     return self_test_say(detail, false, "%.80s is not refused", text);
 }
 
-/* The broker's own addresses, where they are of this kind, and the way in's are the agent's alone. */
+/* The broker's own addresses, where they are of this kind, and the way in's are the agent's
+ * alone. */
 static bool refused_transports(const struct self_test_context *context,
                                struct self_test_detail *detail)
 {

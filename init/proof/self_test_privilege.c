@@ -73,7 +73,8 @@ static bool is_usual_device(const char *name)
     return false;
 }
 
-/* The bare system call: the C library's would bring the means to ask for the effective ids, which are the same. */
+/* The bare system call: the C library's would bring the means to ask for the effective ids, which
+ * are the same. */
 static bool may_access(int directory, const char *name, int mode)
 {
     return syscall(SYS_faccessat, directory, name, mode) == 0;
@@ -85,9 +86,9 @@ bool check_no_device_node(const struct self_test_context *context, struct self_t
     DIR *devices = opendir("/dev");
 
     (void)context;
-    if (devices == NULL)
+    if (!devices)
         return self_test_say(detail, false, "/dev: %s", strerror(errno));
-    for (const struct dirent *entry; (entry = readdir(devices)) != NULL;) {
+    for (const struct dirent *entry; (entry = readdir(devices));) {
         if (fstatat(dirfd(devices), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
             (!S_ISCHR(status.st_mode) && !S_ISBLK(status.st_mode)) ||
             is_usual_device(entry->d_name))

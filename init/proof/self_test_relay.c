@@ -1,4 +1,5 @@
-/* The self-test's checks of the relay: what must work, and without a login what must not be there. */
+/* The self-test's checks of the relay: what must work, and without a login what must not be
+ * there. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -87,7 +88,8 @@ static int answer_status(const char *answer)
     return status;
 }
 
-/* The broker knows no route `/` and says so in its own words; 401 or 403 would mean a wrong token. */
+/* The broker knows no route `/` and says so in its own words; 401 or 403 would mean a wrong
+ * token. */
 bool check_broker_answers(const struct self_test_context *context, struct self_test_detail *detail)
 {
     const struct timespec pause = {.tv_nsec = BROKER_RETRY_MS * MILLISECONDS};

@@ -1,8 +1,10 @@
-/* The self-test's checks that only WSL needs: live listeners outside, Windows' places, a Windows executable.
+/* The self-test's checks that only WSL needs: live listeners outside, Windows' places, a Windows
+ * executable.
  *
- * The kernel's binfmt entry for Windows executables is everybody's, and it holds its interpreter open, so exec(2) of one
- * may well begin here. What counts is that it gets nowhere: the interpreter runs with this process's rights, behind its
- * filter and in its namespaces, where there is neither the socket nor the vsock that lead to Windows, and has to fail.
+ * The kernel's binfmt entry for Windows executables is everybody's, and it holds its interpreter
+ * open, so exec(2) of one may well begin here. What counts is that it gets nowhere: the interpreter
+ * runs with this process's rights, behind its filter and in its namespaces, where there is neither
+ * the socket nor the vsock that lead to Windows, and has to fail.
  */
 #include <errno.h>
 #include <poll.h>
@@ -55,7 +57,8 @@ bool check_windows_hidden(const struct self_test_context *context, struct self_t
     return self_test_say(detail, true, "no socket, no program, no folder of WSL's");
 }
 
-/* Nothing more than what makes the kernel's entry take it for one: Windows itself would refuse it. */
+/* Nothing more than what makes the kernel's entry take it for one: Windows itself would refuse
+ * it. */
 static int make_executable(void)
 {
     static const char text[] = "MZ: not a program";

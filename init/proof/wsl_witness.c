@@ -1,6 +1,6 @@
-/* The witnesses: see wsl_witness.h. Nothing is ever accepted or answered. Others share this network and may try any port,
- * so that somebody came says nothing: of a TCP connection the one who tries knows for sure, and a datagram of the
- * self-test's is known by its text. */
+/* The witnesses: see wsl_witness.h. Nothing is ever accepted or answered. Others share this network
+ * and may try any port, so that somebody came says nothing: of a TCP connection the one who tries
+ * knows for sure, and a datagram of the self-test's is known by its text. */
 #include "init/proof/wsl_witness.h"
 
 #include <errno.h>

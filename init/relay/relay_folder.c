@@ -1,6 +1,7 @@
-/* The folder is made by a short-lived child that shares our descriptors (CLONE_FILES) and nothing else: it enters a new
- * mount namespace, makes the tmpfs its root, binds both sockets there and puts the three descriptors in numbers that
- * were reserved for them. When it ends, only those keep the namespace alive.
+/* The folder is made by a short-lived child that shares our descriptors (CLONE_FILES) and nothing
+ * else: it enters a new mount namespace, makes the tmpfs its root, binds both sockets there and
+ * puts the three descriptors in numbers that were reserved for them. When it ends, only those keep
+ * the namespace alive.
  */
 #include "init/relay/relay_folder.h"
 

@@ -1,8 +1,8 @@
 /* WSL: the folder in which the two agents meet.
  *
- * A tmpfs that is the root of a mount namespace of its own, with two Unix sockets in it and nothing else; no process
- * but the agents ever enters it, and no path of the sandbox or of any distribution leads there. Each agent has it as
- * its whole root.
+ * A tmpfs that is the root of a mount namespace of its own, with two Unix sockets in it and nothing
+ * else; no process but the agents ever enters it, and no path of the sandbox or of any distribution
+ * leads there. Each agent has it as its whole root.
  */
 #ifndef INIT_RELAY_RELAY_FOLDER_H
 #define INIT_RELAY_RELAY_FOLDER_H

@@ -1,4 +1,5 @@
-/* The listeners and the table: see relay_listen.h, and common/wire/relay_config.h for what the agent is told. */
+/* The listeners and the table: see relay_listen.h, and common/wire/relay_config.h for what the
+ * agent is told. */
 #include "init/relay/relay_listen.h"
 
 #include <assert.h>

@@ -1,7 +1,8 @@
 /* Stage `relay`: the listeners of an agent, and its table of forwards.
  *
- * Which they are depends on where the agent runs: in a machine there is one, in WSL a pair that meets in a folder of
- * its own (relay_folder.h). The table exists once in each process: init runs one agent.
+ * Which they are depends on where the agent runs: in a machine there is one, in WSL a pair that
+ * meets in a folder of its own (relay_folder.h). The table exists once in each process: init runs
+ * one agent.
  */
 #ifndef INIT_RELAY_RELAY_LISTEN_H
 #define INIT_RELAY_RELAY_LISTEN_H
@@ -24,13 +25,15 @@ struct relay_table {
     struct relay_config config;
 };
 
-/* Makes the listeners of this side; `folder_listener_fd` is its listener in the agents' folder (taken over), -1 in a machine. The
- * way in's port is filled in where it was 0. 0 or a negative errno with a reason. */
+/* Makes the listeners of this side; `folder_listener_fd` is its listener in the agents' folder
+ * (taken over), -1 in a machine. The way in's port is filled in where it was 0. 0 or a negative
+ * errno with a reason. */
 int relay_listen(struct relay_table *table, enum relay_side side, int folder_listener_fd,
                  struct boot_config *config, struct failure *why);
 
-/* Puts the broker's addresses and pin, the token and the way in's secret into the table, which holds the secrets only
- * until relay_table_wipe: a child of init that executes nothing inherits no copy. */
+/* Puts the broker's addresses and pin, the token and the way in's secret into the table, which
+ * holds the secrets only until relay_table_wipe: a child of init that executes nothing inherits no
+ * copy. */
 void relay_table_fill(struct relay_table *table, const struct boot_config *config);
 void relay_table_wipe(struct relay_table *table);
 

@@ -1,8 +1,9 @@
 /* Stage `relay`: see relay_start.h, and common/wire/relay_config.h for what the agent is told.
  *
  * The listeners are made once and kept: a restarted agent takes them over and clients that connect
- * meanwhile wait in their backlog. The program is opened once as well, so a restart does not depend on what a path means by
- * then, and executed by descriptor, since the agent's root is empty at that point.
+ * meanwhile wait in their backlog. The program is opened once as well, so a restart does not depend
+ * on what a path means by then, and executed by descriptor, since the agent's root is empty at that
+ * point.
  */
 #include "init/relay/relay_start.h"
 
@@ -39,8 +40,8 @@ static int set_aside(int fd)
     return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, AGENT_SPARE_FD);
 }
 
-/* Moves what the agent inherits to its numbers: the table's pipe to 0, a sink to 1 and 2, the listeners to
- * 3 and up. `keep` receives those above 2. */
+/* Moves what the agent inherits to its numbers: the table's pipe to 0, a sink to 1 and 2, the
+ * listeners to 3 and up. `keep` receives those above 2. */
 static int arrange_descriptors(int config_fd, int keep[])
 {
     int waiting[RELAY_LISTENERS_MAX];

@@ -19,9 +19,10 @@ struct relay_process {
         folder_namespace_fd; /* WSL: this side of the agents' folder (relay_folder.h); else -1 */
 };
 
-/* Makes the listeners (8788 on v4 and v6 when there is egress, DNS on port 53, the way in), starts the agent as
- * codev-relay in its group through drop_to_account, sends the table. On a restart call it again: listeners are kept
- * in static storage. A way in with port 0 learns the port that it has. */
+/* Makes the listeners (8788 on v4 and v6 when there is egress, DNS on port 53, the way in), starts
+ * the agent as codev-relay in its group through drop_to_account, sends the table. On a restart call
+ * it again: listeners are kept in static storage. A way in with port 0 learns the port that it
+ * has. */
 int relay_start(struct relay_process *relay, struct boot_config *config, int cgroup_fd,
                 struct failure *why);
 

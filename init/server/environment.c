@@ -1,9 +1,10 @@
 /* The environment of the server, built from nothing.
  *
- * Entries are text of our own in one buffer, or pointers to the boot configuration's. A name that comes again takes
- * the place of the one before, so that the order of the parts below is their rank: the account's, those of the tools
- * for each allowed upstream, the configured ones; and last what says that this is a sandbox and whether prompts are
- * off, which nothing overrules (`auto_accept` of the boot configuration is the place to say it).
+ * Entries are text of our own in one buffer, or pointers to the boot configuration's. A name that
+ * comes again takes the place of the one before, so that the order of the parts below is their
+ * rank: the account's, those of the tools for each allowed upstream, the configured ones; and last
+ * what says that this is a sandbox and whether prompts are off, which nothing overrules
+ * (`auto_accept` of the boot configuration is the place to say it).
  */
 #include "init/server/environment.h"
 
@@ -42,7 +43,8 @@ static const struct tool_variable tool_variables[] = {
     {"gateway", "OPENAI_BASE_URL", "gateway", "", "/v1"},
     {"gateway", "OPENAI_API_KEY", NULL, PLACEHOLDER_KEY, ""},
     {"npm", "NPM_CONFIG_REGISTRY", "npm", "", "/"}, /* npm, pnpm, bun, yarn 1 */
-    /* npm would write the addresses of the sandbox into package-lock.json, where nobody outside can use them. */
+    /* npm would write the addresses of the sandbox into package-lock.json, where nobody outside can
+     * use them. */
     {"npm", "NPM_CONFIG_OMIT_LOCKFILE_REGISTRY_RESOLVED", NULL, "true", ""},
     {"npm", "NPM_CONFIG_UPDATE_NOTIFIER", NULL, "false", ""},
     {"npm", "COREPACK_NPM_REGISTRY", "npm", "", ""},
@@ -55,7 +57,8 @@ static const struct tool_variable tool_variables[] = {
     {"pypi", "UV_DEFAULT_INDEX", "pypi", "", "/simple/"},
     {"crates", "CARGO_REGISTRIES_CODEV_INDEX", "crates", "sparse+", "/"}, /* and tool_files.c */
     {"goproxy", "GOPROXY", "goproxy", "", ""}, /* alone: "direct" behind it could only fail */
-    /* go's default database by its name, at an address that the broker knows, or knows to be missing. */
+    /* go's default database by its name, at an address that the broker knows, or knows to be
+     * missing. */
     {"goproxy", "GOSUMDB", "sumdb", "sum.golang.org ", ""},
     {"debian", "APT_CONFIG", NULL, APT_CONFIG_FILE, ""}, /* tool_files.c */
 };
@@ -123,7 +126,7 @@ static void put_tools(struct environment *environment, const struct boot_config 
         if (!upstream_is_allowed(config, variable->rule))
             continue;
         url[0] = '\0';
-        if (variable->target != NULL)
+        if (variable->target)
             upstream_url(url, config, variable->target);
         put(environment, "%s=%s%s%s", variable->name, variable->before, url, variable->after);
     }
@@ -140,7 +143,7 @@ static bool is_fixed(const char *entry)
 
 static void put_configured(struct environment *environment, const struct boot_config *config)
 {
-    for (char **entry = config->server.env; entry != NULL && *entry != NULL; entry++) {
+    for (char **entry = config->server.env; entry && *entry; entry++) {
         if (!is_fixed(*entry))
             put_entry(environment, *entry);
     }

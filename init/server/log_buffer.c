@@ -1,10 +1,10 @@
 /* Lines in a bounded buffer: see log_buffer.h.
  *
- * The bytes lie in one run from `start` to `end` and move to the front when room is needed. A line is
- * entered tentatively behind `line` and counts once its newline is there. When the buffer is full in
- * the middle of a line, the line is taken back and the rest up to its newline is skipped; a line that
- * fills the whole buffer by itself is not taken back but cut into pieces, which are then lines of their
- * own to the rule.
+ * The bytes lie in one run from `start` to `end` and move to the front when room is needed. A line
+ * is entered tentatively behind `line` and counts once its newline is there. When the buffer is
+ * full in the middle of a line, the line is taken back and the rest up to its newline is skipped; a
+ * line that fills the whole buffer by itself is not taken back but cut into pieces, which are then
+ * lines of their own to the rule.
  */
 #include "init/server/log_buffer.h"
 
@@ -43,9 +43,9 @@ void log_buffer_write(struct log_buffer *buffer, const char *bytes, size_t lengt
 {
     while (length > 0) {
         const char *newline = memchr(bytes, '\n', length);
-        size_t piece = newline != NULL ? (size_t)(newline - bytes) + 1 : length;
+        size_t piece = newline ? (size_t)(newline - bytes) + 1 : length;
         size_t free_of_one_line = sizeof(buffer->bytes) - (buffer->end - buffer->start);
-        bool whole = newline != NULL;
+        bool whole = newline;
         /* a line that is alone in the buffer fills it to the brim before it is cut */
         if (!buffer->dropping && buffer->line == buffer->start && free_of_one_line > 0 &&
             piece > free_of_one_line) {
@@ -65,7 +65,7 @@ const char *log_buffer_peek(const struct log_buffer *buffer, size_t most, size_t
 
     if (ready > most) {
         const char *newline = memrchr(bytes, '\n', most);
-        ready = newline != NULL ? (size_t)(newline - bytes) + 1 : most;
+        ready = newline ? (size_t)(newline - bytes) + 1 : most;
     }
     *length = ready;
     return ready > 0 ? bytes : NULL;

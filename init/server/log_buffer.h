@@ -1,7 +1,7 @@
 /* A bounded buffer of lines that never makes its writer wait: stdio mode `log` (design, section 3).
  *
- * When a line does not fit beside what waits already, that whole line is dropped and counted, and the
- * lines before and after it stay whole. Pure: no I/O.
+ * When a line does not fit beside what waits already, that whole line is dropped and counted, and
+ * the lines before and after it stay whole. Pure: no I/O.
  */
 #ifndef INIT_SERVER_LOG_BUFFER_H
 #define INIT_SERVER_LOG_BUFFER_H
@@ -22,8 +22,8 @@ struct log_buffer {
 /* Takes all of it, or drops what does not fit by the rule above. */
 void log_buffer_write(struct log_buffer *buffer, const char *bytes, size_t length);
 
-/* Bytes ready to go, at most `most`: whole lines; a piece of one only when it is longer than that, or when
- * there is nothing but the beginning of one (a prompt). NULL and 0 when empty. */
+/* Bytes ready to go, at most `most`: whole lines; a piece of one only when it is longer than that,
+ * or when there is nothing but the beginning of one (a prompt). NULL and 0 when empty. */
 const char *log_buffer_peek(const struct log_buffer *buffer, size_t most, size_t *length);
 
 /* Removes bytes that log_buffer_peek gave. */

@@ -1,8 +1,9 @@
 /* The decision about prompts, with the project's own codev.json read after the drop.
  *
- * The file is the guest's own text on a file system that may not answer. So a child drops to the account, opens,
- * reads and judges it, and hands back one record of fixed size; PID 1 looks at the record's form only, and for no
- * longer than 2 s. A child that ends in any other way means prompts, with a warning.
+ * The file is the guest's own text on a file system that may not answer. So a child drops to the
+ * account, opens, reads and judges it, and hands back one record of fixed size; PID 1 looks at the
+ * record's form only, and for no longer than 2 s. A child that ends in any other way means prompts,
+ * with a warning.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,8 @@
 #define PERMISSIONS_TIMEOUT_MS 2000
 #define PERMISSIONS_FILE "codev.json"
 
-/* Follows no link, opens no FIFO that waits and no device (the mounts are nodev), reads no more than the limit. */
+/* Follows no link, opens no FIFO that waits and no device (the mounts are nodev), reads no more
+ * than the limit. */
 static void read_file(const char *mount, struct permissions *out)
 {
     static char text[PERMISSIONS_FILE_MAX + 2];
@@ -58,7 +60,7 @@ static void read_and_report(int out, const struct failure *why, void *argument)
 {
     struct read_task *task = argument;
 
-    if (why != NULL)
+    if (why)
         permissions_refuse(task->record, "codev.json: %.200s", why->text);
     else
         read_file(task->mount, task->record);
@@ -68,8 +70,8 @@ static void read_and_report(int out, const struct failure *why, void *argument)
 /* A record from a process that read the guest's text: its strings must end. */
 static bool record_is_valid(const struct permissions *record)
 {
-    return memchr(record->permission, '\0', sizeof(record->permission)) != NULL &&
-           memchr(record->warning, '\0', sizeof(record->warning)) != NULL;
+    return memchr(record->permission, '\0', sizeof(record->permission)) &&
+           memchr(record->warning, '\0', sizeof(record->warning));
 }
 
 static int read_in_child(const char *mount, const struct boot_config *config,
@@ -104,7 +106,7 @@ int permissions_decide(const struct boot_config *config, const struct account *a
 
     memset(out, 0, sizeof(*out));
     out->auto_accept = toggle;
-    if (mount != NULL)
+    if (mount)
         result = read_in_child(mount, config, account, out, why);
     out->auto_accept = out->auto_accept && toggle;
     return result;

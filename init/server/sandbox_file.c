@@ -4,7 +4,8 @@
  *      "egress":{"gateway":"http://127.0.0.1:8788/gateway"},
  *      "permissions":{"auto_accept":true,"permission":"..."}}
  *
- * `permission` is the text of the project's own object as a string: PID 1 does not parse what it has from there.
+ * `permission` is the text of the project's own object as a string: PID 1 does not parse what it
+ * has from there.
  */
 #include "init/server/environment.h"
 
@@ -93,8 +94,8 @@ int sandbox_file_write(const struct boot_config *config, const struct permission
     /* names that took one line of the control channel take no more here: both are JSON */
     static char *text;
 
-    text = text == NULL ? pages_map(CONTROL_LINE_MAX) : text;
-    if (text == NULL)
+    text = !text ? pages_map(CONTROL_LINE_MAX) : text;
+    if (!text)
         return failure_set(why, ENOMEM, "memory for " SANDBOX_FILE);
     int result = write_text(text, config, permissions, why);
     pages_empty(text, CONTROL_LINE_MAX);

@@ -1,4 +1,5 @@
-/* Starting and signalling the server: see server.h, and child_execute.h for how its start is waited for. */
+/* Starting and signalling the server: see server.h, and child_execute.h for how its start is waited
+ * for. */
 #include "init/server/server.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@
 
 static const char *search_path(char *const *environment)
 {
-    for (; *environment != NULL; environment++)
+    for (; *environment; environment++)
         if (strncmp(*environment, "PATH=", 5) == 0)
             return *environment + 5;
     return "/usr/local/bin:/usr/bin:/bin";
@@ -55,7 +56,7 @@ static int execute(char **argv, char **environment, struct failure *why)
 {
     int result;
 
-    if (strchr(argv[0], '/') == NULL) {
+    if (!strchr(argv[0], '/')) {
         result = execute_by_name(argv, environment);
         if (result == -ENOENT)
             return failure_set(why, ENOENT, "%s: command not found in PATH", argv[0]);
@@ -145,7 +146,8 @@ static bool address_accepts(const struct endpoint *endpoint)
     int error = 0;
     socklen_t size = sizeof(error);
 
-    /* over lo a connection is there or refused at once; one that is neither is asked for again later */
+    /* over lo a connection is there or refused at once; one that is neither is asked for again
+     * later */
     return fd >= 0 && poll(&entry, 1, 0) > 0 &&
            getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }

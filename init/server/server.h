@@ -15,10 +15,10 @@ struct server {
     int wait_status; /* as waitpid(2) gave it, once ended */
 };
 
-/* Makes pipes or a pty for descriptors 0 to 2, owned by the account, and starts the server as the account:
- * dropped, in its group, in its working directory. `environment` is NULL-terminated and holds PATH. 0 once
- * the program was executed; else a negative errno with what failed (the working directory, the program),
- * and nothing of it is left. */
+/* Makes pipes or a pty for descriptors 0 to 2, owned by the account, and starts the server as the
+ * account: dropped, in its group, in its working directory. `environment` is NULL-terminated and
+ * holds PATH. 0 once the program was executed; else a negative errno with what failed (the working
+ * directory, the program), and nothing of it is left. */
 int server_start(struct server *server, struct server_io *io, const struct boot_config *config,
                  const struct account *account, int cgroup_fd, char **environment,
                  struct failure *why);

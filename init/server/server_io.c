@@ -64,7 +64,8 @@ size_t server_io_readable(const struct server_io *io, enum output_stream stream,
     return output->credit < CONTROL_DATA_MAX ? (size_t)output->credit : CONTROL_DATA_MAX;
 }
 
-/* Reads one piece and passes it on. A pty whose other end is closed says EIO, a pipe end of file. */
+/* Reads one piece and passes it on. A pty whose other end is closed says EIO, a pipe end of
+ * file. */
 static void read_output(struct server_io *io, struct control *control, enum output_stream stream)
 {
     struct server_output *output = &io->outputs[stream];
@@ -96,7 +97,7 @@ static void send_log(struct server_io *io, struct control *control, enum output_
 
     if (dropped > 0 && event_dropped(control, dropped) < 0)
         log->dropped += dropped;
-    if (bytes == NULL)
+    if (!bytes)
         return;
     control_output_put(control, output_stream_names[stream], bytes, length);
     io->lines_sent = 0;

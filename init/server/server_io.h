@@ -1,9 +1,10 @@
 /* The server's descriptors 0 to 2, as seen from init: bytes in from the host, bytes out to it.
  *
- * In the modes `pipe` and `tty` nothing is lost: init reads only what the host gave credit for and what
- * the control channel's output slot can take, so the writer waits; and the host sends only what init
- * gave it credit for, which is what the input ring can hold. In mode `log` init always reads, so the
- * writer never waits, and whole lines are dropped and counted when the host is slower.
+ * In the modes `pipe` and `tty` nothing is lost: init reads only what the host gave credit for and
+ * what the control channel's output slot can take, so the writer waits; and the host sends only
+ * what init gave it credit for, which is what the input ring can hold. In mode `log` init always
+ * reads, so the writer never waits, and whole lines are dropped and counted when the host is
+ * slower.
  */
 #ifndef INIT_SERVER_SERVER_IO_H
 #define INIT_SERVER_SERVER_IO_H
@@ -51,8 +52,8 @@ struct server_io {
     int64_t lines_sent;        /* mode `log`: in what was put into the slot last */
 };
 
-/* Our ends, non-blocking: `in` and `out` are two descriptors of one pty master in mode `tty`, and `error` is
- * -1 there. Takes them over. */
+/* Our ends, non-blocking: `in` and `out` are two descriptors of one pty master in mode `tty`, and
+ * `error` is -1 there. Takes them over. */
 void server_io_open(struct server_io *io, enum server_stdio mode, int in, int out, int error);
 void server_io_close(struct server_io *io);
 
@@ -76,12 +77,13 @@ int server_io_credit(struct server_io *io, const char *stream, int64_t bytes);
 /* The terminal's size; -ENOTTY without one. */
 int server_io_resize(const struct server_io *io, unsigned short rows, unsigned short columns);
 
-/* True when every output has ended and all of it lies in the control channel's queue or beyond. Closes
- * outputs that have ended while the host gives no credit, which a read would have told otherwise. */
+/* True when every output has ended and all of it lies in the control channel's queue or beyond.
+ * Closes outputs that have ended while the host gives no credit, which a read would have told
+ * otherwise. */
 bool server_io_drained(struct server_io *io);
 
-/* The time to drain is over: output of which the host has seen nothing is thrown away, and in mode `log`
- * counted as dropped. */
+/* The time to drain is over: output of which the host has seen nothing is thrown away, and in mode
+ * `log` counted as dropped. */
 void server_io_give_up(struct server_io *io, struct control *control);
 
 /* True when bytes of the server wait, and for nothing but the host. */

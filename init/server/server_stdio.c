@@ -1,8 +1,8 @@
 /* Pipes and terminals for the server: see server_stdio.h.
  *
- * A pipe's inode belongs to whoever made it and has mode 0600; opening it by its name in /proc checks
- * that. So the inode is given to the account. A pty's other end is opened by descriptor (TIOCGPTPEER),
- * not by a path that something in between could be.
+ * A pipe's inode belongs to whoever made it and has mode 0600; opening it by its name in /proc
+ * checks that. So the inode is given to the account. A pty's other end is opened by descriptor
+ * (TIOCGPTPEER), not by a path that something in between could be.
  */
 #include "init/server/server_stdio.h"
 

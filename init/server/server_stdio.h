@@ -10,8 +10,9 @@ struct server_stdio_pair {
     int theirs[3]; /* become descriptors 0 to 2 */
 };
 
-/* Makes both ends. Theirs belong to the account, so that /dev/stdin, /dev/stdout and /dev/stderr can be
- * opened again by name. Mode `log` reads from /dev/null. 0 or a negative errno; then nothing is open. */
+/* Makes both ends. Theirs belong to the account, so that /dev/stdin, /dev/stdout and /dev/stderr
+ * can be opened again by name. Mode `log` reads from /dev/null. 0 or a negative errno; then nothing
+ * is open. */
 int server_stdio_make(struct server_stdio_pair *pair, const struct boot_server *server,
                       const struct account *account, struct failure *why);
 

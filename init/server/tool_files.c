@@ -1,10 +1,12 @@
 /* Settings of tools that no environment variable reaches.
  *
- * cargo's source replacement ("Environment: not supported" says its reference): cargo reads .cargo/config.toml of the
- * working directory and all directories above it. git's url.insteadOf, so that the addresses people write, and those in
- * submodules and manifests, lead to the rule. apt's folders: it is set up for root, and here nobody is.
+ * cargo's source replacement ("Environment: not supported" says its reference): cargo reads
+ * .cargo/config.toml of the working directory and all directories above it. git's url.insteadOf, so
+ * that the addresses people write, and those in submodules and manifests, lead to the rule. apt's
+ * folders: it is set up for root, and here nobody is.
  *
- * Each file is a function that makes its text and a row that says for which rule it is written, where, and how.
+ * Each file is a function that makes its text and a row that says for which rule it is written,
+ * where, and how.
  */
 #include "init/server/tool_files.h"
 
@@ -159,11 +161,11 @@ void tool_files_codename(char out[CODENAME_MAX], const char *os_release)
     const char *line = os_release;
 
     out[0] = '\0';
-    while (line != NULL && strncmp(line, key, strlen(key)) != 0) {
+    while (line && strncmp(line, key, strlen(key)) != 0) {
         line = strchr(line, '\n');
-        line = line != NULL ? line + 1 : NULL;
+        line = line ? line + 1 : NULL;
     }
-    if (line == NULL)
+    if (!line)
         return;
     line += strlen(key);
     size_t quote = *line == '"' || *line == '\'' ? 1 : 0;

@@ -1,5 +1,5 @@
-/* Settings of tools that no environment variable reaches. The texts are pure functions: each writes its text with a NUL
- * and returns the length, or -ENOSPC. */
+/* Settings of tools that no environment variable reaches. The texts are pure functions: each writes
+ * its text with a NUL and returns the length, or -ENOSPC. */
 #ifndef INIT_SERVER_TOOL_FILES_H
 #define INIT_SERVER_TOOL_FILES_H
 
@@ -15,7 +15,8 @@
  *   crates                    /.cargo/config.toml, which cargo reads for every project below / and which the project's own
  *                             and the account's settings overrule key by key
  *   github, gitlab            /etc/gitconfig, which the account's and the repository's settings follow
- *   debian, debian-security   APT_CONFIG_FILE, to which APT_CONFIG points, and sources.list beside it. */
+ * debian, debian-security APT_CONFIG_FILE, to which APT_CONFIG points, and sources.list beside
+ * it. */
 int tool_files_write(const struct boot_config *config, struct failure *why);
 
 int tool_files_cargo(char *out, size_t size, const struct boot_config *config);
@@ -28,7 +29,8 @@ int tool_files_apt(char *out, size_t size, const char *home);
 int tool_files_apt_sources(char *out, size_t size, const struct boot_config *config,
                            const char *codename);
 
-/* The value of VERSION_CODENAME in os-release(5): letters, digits, hyphens; "" when there is none such. */
+/* The value of VERSION_CODENAME in os-release(5): letters, digits, hyphens; "" when there is none
+ * such. */
 void tool_files_codename(char out[CODENAME_MAX], const char *os_release);
 
 #endif

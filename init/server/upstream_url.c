@@ -1,4 +1,5 @@
-/* Where an allowed upstream is found inside the sandbox: always the relay's own port on loopback. */
+/* Where an allowed upstream is found inside the sandbox: always the relay's own port on
+ * loopback. */
 #include "init/server/upstream_url.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* The child reports over a pipe that execve(2) closes: end of file without a text means that the program runs. The wait
- * has a limit, since a program may lie on a file system that the host serves and that hangs.
+/* The child reports over a pipe that execve(2) closes: end of file without a text means that the
+ * program runs. The wait has a limit, since a program may lie on a file system that the host serves
+ * and that hangs.
  */
 #include "init/system/child_execute.h"
 

@@ -1,8 +1,9 @@
 /* A root directory in which there is nothing: where the agent lives.
  *
- * A plain chroot would keep the other mounts within reach of anyone who finds a way out of it; here they are
- * gone from the process's namespace. The tmpfs is attached to /run, which every image of ours has, becomes the
- * root by pivot_root(".", "."), which stacks the old root on top of the new one, and the old one is detached.
+ * A plain chroot would keep the other mounts within reach of anyone who finds a way out of it; here
+ * they are gone from the process's namespace. The tmpfs is attached to /run, which every image of
+ * ours has, becomes the root by pivot_root(".", "."), which stacks the old root on top of the new
+ * one, and the old one is detached.
  */
 #include "init/system/empty_root.h"
 

@@ -1,9 +1,9 @@
 /* malloc(3) and its kin out of a fixed pool: codev-init has no heap.
  *
- * None of our own code allocates. Two libraries' functions that we use do, a few small objects at a time:
- * libmnl for its sockets, musl for a directory that is being read. They get blocks of one size from here;
- * when all are taken, or more is wanted than a block holds, the answer is "no memory", which both pass on
- * as an error. musl's own allocator would cost 8 KiB of program.
+ * None of our own code allocates. Two libraries' functions that we use do, a few small objects at a
+ * time: libmnl for its sockets, musl for a directory that is being read. They get blocks of one
+ * size from here; when all are taken, or more is wanted than a block holds, the answer is "no
+ * memory", which both pass on as an error. musl's own allocator would cost 8 KiB of program.
  */
 #include <errno.h>
 #include <stdalign.h>
@@ -32,7 +32,7 @@ void *malloc(size_t size)
 
 void free(void *pointer)
 {
-    if (pointer != NULL)
+    if (pointer)
         taken[((char *)pointer - blocks[0]) / BLOCK_SIZE] = false;
 }
 
@@ -41,14 +41,14 @@ void *calloc(size_t count, size_t size)
     bool fits = size == 0 || count <= BLOCK_SIZE / size;
     void *pointer = malloc(fits ? count * size : BLOCK_SIZE + 1); /* too much: refused there */
 
-    if (pointer != NULL)
+    if (pointer)
         memset(pointer, 0, count * size);
     return pointer;
 }
 
 void *realloc(void *pointer, size_t size)
 {
-    if (pointer == NULL)
+    if (!pointer)
         return malloc(size);
     if (size <= BLOCK_SIZE)
         return pointer;

@@ -1,5 +1,6 @@
-/* What libmnl's printing of messages would bring with it from the C library: 2 KiB, and nothing of ours prints any. Its
- * object holds functions that we do use, so the references have to end somewhere.
+/* What libmnl's printing of messages would bring with it from the C library: 2 KiB, and nothing of
+ * ours prints any. Its object holds functions that we do use, so the references have to end
+ * somewhere.
  */
 #include <stdio.h>
 

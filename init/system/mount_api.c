@@ -1,6 +1,7 @@
 /* The kernel's file-descriptor based mount interface, called by number. */
 #include "init/system/mount_api.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -11,10 +12,10 @@
 
 #include "common/os/cleanup.h"
 
-_Static_assert(MOUNT_FLAG_READONLY == MOUNT_ATTR_RDONLY, "linux/mount.h");
-_Static_assert(MOUNT_FLAG_NOSUID == MOUNT_ATTR_NOSUID, "linux/mount.h");
-_Static_assert(MOUNT_FLAG_NODEV == MOUNT_ATTR_NODEV, "linux/mount.h");
-_Static_assert(MOUNT_FLAG_NOEXEC == MOUNT_ATTR_NOEXEC, "linux/mount.h");
+static_assert(MOUNT_FLAG_READONLY == MOUNT_ATTR_RDONLY, "linux/mount.h");
+static_assert(MOUNT_FLAG_NOSUID == MOUNT_ATTR_NOSUID, "linux/mount.h");
+static_assert(MOUNT_FLAG_NODEV == MOUNT_ATTR_NODEV, "linux/mount.h");
+static_assert(MOUNT_FLAG_NOEXEC == MOUNT_ATTR_NOEXEC, "linux/mount.h");
 
 static int result_or_errno(long result)
 {

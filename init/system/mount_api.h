@@ -1,9 +1,10 @@
 /* The kernel's file-descriptor based mount interface (Linux 5.2; mount_setattr: 5.12).
  *
- * A context is configured key by key and becomes a mount that is nowhere yet; it is attached to a directory
- * that is already open. No option string exists, so a name holds whatever a file system allows, and no path
- * is walked a second time, so nothing can be exchanged between a check and its use. The C libraries of the
- * guest know none of these calls. All return a descriptor or 0, or a negative errno.
+ * A context is configured key by key and becomes a mount that is nowhere yet; it is attached to a
+ * directory that is already open. No option string exists, so a name holds whatever a file system
+ * allows, and no path is walked a second time, so nothing can be exchanged between a check and its
+ * use. The C libraries of the guest know none of these calls. All return a descriptor or 0, or a
+ * negative errno.
  */
 #ifndef INIT_SYSTEM_MOUNT_API_H
 #define INIT_SYSTEM_MOUNT_API_H

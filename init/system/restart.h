@@ -16,9 +16,9 @@ struct restart_policy {
     unsigned next;
 };
 
-/* The process died at `now` (CLOCK_MONOTONIC, nanoseconds): how long to wait before it is started again,
- * or -1 when it was restarted RESTARTS_MAX times within RESTART_WINDOW_NS. The first restart is immediate,
- * each further one within the window waits twice as long as the one before. */
+/* The process died at `now` (CLOCK_MONOTONIC, nanoseconds): how long to wait before it is started
+ * again, or -1 when it was restarted RESTARTS_MAX times within RESTART_WINDOW_NS. The first restart
+ * is immediate, each further one within the window waits twice as long as the one before. */
 int64_t restart_wait(struct restart_policy *policy, int64_t now);
 
 #endif

@@ -1,8 +1,8 @@
 /* Kernel settings of a VM of our own, as a table with the reasons beside them.
  *
- * Left as they are, because the agent's tools need them: kernel.yama.ptrace_scope (gdb attaches to what it did not
- * start), net.ipv4.ip_unprivileged_port_start, user.max_user_namespaces (`user_namespaces` of the boot
- * configuration decides, by seccomp).
+ * Left as they are, because the agent's tools need them: kernel.yama.ptrace_scope (gdb attaches to
+ * what it did not start), net.ipv4.ip_unprivileged_port_start, user.max_user_namespaces
+ * (`user_namespaces` of the boot configuration decides, by seccomp).
  */
 #include "init/system/sysctl.h"
 
@@ -30,7 +30,8 @@ static const struct {
     /* who provokes faults of the kernel to learn from them ends the machine */
     {"/proc/sys/kernel/oops_limit", "100"},
     {"/proc/sys/kernel/warn_limit", "100"},
-    /* no program of root's is started for a crash: with `|` the account would choose when and with what input */
+    /* no program of root's is started for a crash: with `|` the account would choose when and with
+     * what input */
     {"/proc/sys/kernel/core_pattern", "core"},
     {"/proc/sys/fs/suid_dumpable", "0"},
     /* races with links in /tmp, also between the account's own programs */

@@ -1,15 +1,17 @@
 /* The drop: from root to an ordinary account (design, section 5).
  *
- * A table of steps, in an order in which each is still possible and none can be undone by a later one: what needs
- * a capability comes before the ids change, the securebits are locked while CAP_SETPCAP is there, the filter comes
- * last because it would refuse the steps before it. A failed step ends the child: half a drop is no state that
- * anything may run in. What was done is then read back and tried (drop_verify.c).
+ * A table of steps, in an order in which each is still possible and none can be undone by a later
+ * one: what needs a capability comes before the ids change, the securebits are locked while
+ * CAP_SETPCAP is there, the filter comes last because it would refuse the steps before it. A failed
+ * step ends the child: half a drop is no state that anything may run in. What was done is then read
+ * back and tried (drop_verify.c).
  *
- * Ids are changed by the system calls themselves: the C library's functions would do it in all threads, and there
- * is one.
+ * Ids are changed by the system calls themselves: the C library's functions would do it in all
+ * threads, and there is one.
  */
 #include "init/walls/drop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -37,8 +39,8 @@
 #define KERNEL_SIGSET_BYTES 8
 #define LAST_CAPABILITY_TRIED 63 /* capability sets are 64 bits */
 
-/* Root is no longer special to this process and all it starts, and that cannot be changed back. Without
- * NO_SETUID_FIXUP, so that changing the uid clears the capabilities; locked that way. */
+/* Root is no longer special to this process and all it starts, and that cannot be changed back.
+ * Without NO_SETUID_FIXUP, so that changing the uid clears the capabilities; locked that way. */
 #define DROP_SECUREBITS                                                                            \
     (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED |                        \
      SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
@@ -72,8 +74,8 @@ static void sort(int *numbers, unsigned count)
     }
 }
 
-/* Closes all but 0 to 2 and those to keep: the gaps between them, in order. The cgroup's and the root's are kept for
- * their steps. */
+/* Closes all but 0 to 2 and those to keep: the gaps between them, in order. The cgroup's and the
+ * root's are kept for their steps. */
 static int step_descriptors(struct drop_state *state, struct failure *why)
 {
     int keep[DROP_KEEP_MAX + 2];
@@ -99,9 +101,10 @@ static int step_descriptors(struct drop_state *state, struct failure *why)
     return state->status_fd < 0 ? failure_errno(why, errno, "open /proc/self/status") : 0;
 }
 
-/* An ignored signal stays ignored through exec: SIGPIPE above all. The system call itself, since the C library keeps
- * some real-time signals to itself and would leave them as they were inherited; all zero means SIG_DFL, no flag, no
- * mask (struct kernel_sigaction is not larger on any architecture of ours). */
+/* An ignored signal stays ignored through exec: SIGPIPE above all. The system call itself, since
+ * the C library keeps some real-time signals to itself and would leave them as they were inherited;
+ * all zero means SIG_DFL, no flag, no mask (struct kernel_sigaction is not larger on any
+ * architecture of ours). */
 static int step_signals(struct drop_state *state, struct failure *why)
 {
     static const uint64_t defaults[4];
@@ -127,7 +130,7 @@ static int step_umask(struct drop_state *state, struct failure *why)
     return 0;
 }
 
-_Static_assert(sizeof(rlim_t) == 8, "struct rlimit is the kernel's struct rlimit64");
+static_assert(sizeof(rlim_t) == 8, "struct rlimit is the kernel's struct rlimit64");
 
 /* The C library's functions would bring all its machinery for threads. */
 static int limit_get(int resource, struct rlimit *limit)
@@ -140,7 +143,8 @@ static int limit_set(int resource, const struct rlimit *limit)
     return (int)syscall(SYS_prlimit64, 0, resource, limit, NULL);
 }
 
-/* As many as are wanted, or, where even root may not raise it (a container), as many as there may be. */
+/* As many as are wanted, or, where even root may not raise it (a container), as many as there may
+ * be. */
 static int limit_raise(int resource, rlim_t wanted)
 {
     struct rlimit limit = {.rlim_cur = wanted, .rlim_max = wanted};
@@ -153,7 +157,8 @@ static int limit_raise(int resource, rlim_t wanted)
     return limit_set(resource, &limit) < 0 ? -errno : 0;
 }
 
-/* A hard limit below the one that is wanted may be one that even root cannot raise: then it stays. */
+/* A hard limit below the one that is wanted may be one that even root cannot raise: then it
+ * stays. */
 static int limit_core(bool no_handler)
 {
     const struct rlimit none = {.rlim_cur = CORE_NO_HANDLER, .rlim_max = CORE_NO_HANDLER};
@@ -167,9 +172,10 @@ static int limit_core(bool no_handler)
     return limit_set(RLIMIT_CORE, &core);
 }
 
-/* The number of processes is the cgroup's to limit: per uid it would count by chance. Core files are off
- * until someone asks for them (ulimit -c), or crashes would litter the user's folders. What the server starts
- * is what the out-of-memory killer takes first; the agent keeps init's protection. */
+/* The number of processes is the cgroup's to limit: per uid it would count by chance. Core files
+ * are off until someone asks for them (ulimit -c), or crashes would litter the user's folders. What
+ * the server starts is what the out-of-memory killer takes first; the agent keeps init's
+ * protection. */
 static int step_limits(struct drop_state *state, struct failure *why)
 {
     int result = limit_raise(RLIMIT_NOFILE, (rlim_t)state->plan->limit_nofile);

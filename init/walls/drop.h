@@ -1,5 +1,6 @@
-/* The drop (design, section 5): from root to an ordinary account, in numbered, irreversible steps. The
- * only way any process of the sandbox is made: server, self-test and agent all come through here.
+/* The drop (design, section 5): from root to an ordinary account, in numbered, irreversible steps.
+ * The only way any process of the sandbox is made: server, self-test and agent all come through
+ * here.
  */
 #ifndef INIT_WALLS_DROP_H
 #define INIT_WALLS_DROP_H
@@ -28,14 +29,14 @@ struct drop_plan {
     enum drop_filter filter;
 };
 
-/* Runs all steps in the calling (child) process, verifies from /proc/self/status and by trying to get
- * root back. 0, or a negative errno with the step's name: then the caller must _exit. The working
- * directory is / afterwards. */
+/* Runs all steps in the calling (child) process, verifies from /proc/self/status and by trying to
+ * get root back. 0, or a negative errno with the step's name: then the caller must _exit. The
+ * working directory is / afterwards. */
 int drop_to_account(const struct drop_plan *plan, struct failure *why);
 
-/* The last step in its two parts, also for the self-test, which proves it once more. The process is the plan's
- * account and nothing else, by /proc/self/status as read from `status_fd`; and nothing that would make it root
- * works. -EPERM says what is wrong, and the process must end. */
+/* The last step in its two parts, also for the self-test, which proves it once more. The process is
+ * the plan's account and nothing else, by /proc/self/status as read from `status_fd`; and nothing
+ * that would make it root works. -EPERM says what is wrong, and the process must end. */
 int drop_check_identity(const struct drop_plan *plan, int status_fd, struct failure *why);
 int drop_check_no_way_back(struct failure *why);
 

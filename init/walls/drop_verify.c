@@ -1,7 +1,7 @@
 /* Proof of the drop: what the kernel says this process is, and that there is no way back.
  *
- * Everything is read from /proc/self/status rather than asked call by call: it is what the kernel uses, and what a
- * person would look at. A line that is absent counts as wrong.
+ * Everything is read from /proc/self/status rather than asked call by call: it is what the kernel
+ * uses, and what a person would look at. A line that is absent counts as wrong.
  */
 #include "init/walls/drop.h"
 
@@ -19,12 +19,13 @@
 
 #define STATUS_MAX 8192 /* the kernel writes about 1500 bytes */
 
-/* The text behind "NAME:" up to the end of its line, without leading white space; NULL when absent. */
+/* The text behind "NAME:" up to the end of its line, without leading white space; NULL when
+ * absent. */
 static const char *status_value(const char *status, const char *name, size_t *length)
 {
     size_t name_length = strlen(name);
 
-    for (const char *line = status; line != NULL && *line != '\0';) {
+    for (const char *line = status; line && *line != '\0';) {
         const char *end = strchr(line, '\n');
         if (strncmp(line, name, name_length) == 0 && line[name_length] == ':') {
             const char *value = line + name_length + 1;
@@ -32,7 +33,7 @@ static const char *status_value(const char *status, const char *name, size_t *le
             *length = strcspn(value, "\n");
             return value;
         }
-        line = end == NULL ? NULL : end + 1;
+        line = !end ? NULL : end + 1;
     }
     return NULL;
 }
@@ -42,7 +43,7 @@ static int expect(const char *status, const char *name, const char *wanted, stru
     size_t length = 0;
     const char *value = status_value(status, name, &length);
 
-    if (value == NULL)
+    if (!value)
         return failure_set(why, EPERM, "/proc/self/status has no %s", name);
     while (length > 0 && (value[length - 1] == ' ' || value[length - 1] == '\t'))
         length--;
@@ -79,7 +80,8 @@ static int check_status(const struct drop_plan *plan, const char *status, struct
     return result;
 }
 
-/* Each of these must be refused. One that works leaves the process with what it gained: the caller ends it. */
+/* Each of these must be refused. One that works leaves the process with what it gained: the caller
+ * ends it. */
 static const char *regain_root(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -121,7 +123,7 @@ int drop_check_no_way_back(struct failure *why)
 {
     const char *way = regain_root();
 
-    if (way != NULL)
+    if (way)
         return failure_set(why, EPERM, "root could be had back by %s", way);
     return 0;
 }

@@ -1,8 +1,8 @@
 /* A short-lived child that has dropped exactly as the server will.
  *
- * Between fork and exec a child of PID 1 has PID 1's memory. This one never executes anything, so it forgets the
- * token and the way-in secret before it looks at anything of the guest's. (Nobody can look at it either: changing
- * the uid has made it non-dumpable.)
+ * Between fork and exec a child of PID 1 has PID 1's memory. This one never executes anything, so
+ * it forgets the token and the way-in secret before it looks at anything of the guest's. (Nobody
+ * can look at it either: changing the uid has made it non-dumpable.)
  */
 #include "init/walls/dropped_child.h"
 

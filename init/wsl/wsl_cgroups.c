@@ -61,7 +61,7 @@ static bool parse_mount(char *line, char **root, char **point)
     char *type = NULL, *rest = line;
     unsigned number = 0;
 
-    for (char *word; (word = strsep(&rest, " ")) != NULL; number++) {
+    for (char *word; (word = strsep(&rest, " ")); number++) {
         if (number == 3)
             *root = word;
         if (number == 4)
@@ -80,7 +80,7 @@ int wsl_cgroups_find(void)
     if (!find_own_path(own) ||
         io_read_file(AT_FDCWD, "/proc/self/mountinfo", 0, text, sizeof(text)) < 0)
         return -ENOENT;
-    for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
+    for (char *line; (line = strsep(&rest, "\n"));) {
         if (!parse_mount(line, &root, &point))
             continue;
         bool whole = strcmp(root, "/") == 0;
@@ -119,7 +119,7 @@ static void sweep(int codev)
         fd_close(&copy);
         return;
     }
-    for (const struct dirent *entry; (entry = readdir(list)) != NULL;)
+    for (const struct dirent *entry; (entry = readdir(list));)
         if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
             (void)remove_group(codev, entry->d_name);
     closedir(list);

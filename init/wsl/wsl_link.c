@@ -1,4 +1,5 @@
-/* The messages: see wsl_link.h. One fixed size; a message that is shorter was cut, and is refused. */
+/* The messages: see wsl_link.h. One fixed size; a message that is shorter was cut, and is
+ * refused. */
 #include "init/wsl/wsl_link.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ static int descriptor_of(struct msghdr *header)
     const struct cmsghdr *control = CMSG_FIRSTHDR(header);
     int fd = -1;
 
-    if (control != NULL && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS &&
+    if (control && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS &&
         control->cmsg_len == CMSG_LEN(sizeof(int)))
         memcpy(&fd, CMSG_DATA(control), sizeof(fd));
     return fd;
@@ -71,7 +72,7 @@ int wsl_link_receive(int link, struct wsl_message *message, int *fd)
         return -EPIPE;
     if (got != (ssize_t)sizeof(*message) || message->kind >= WSL_MESSAGE_KIND_COUNT)
         return -EPROTO;
-    if (fd != NULL)
+    if (fd)
         *fd = fd_steal(&came);
     return 0;
 }

@@ -1,4 +1,5 @@
-/* WSL: a folder that only the distribution sees, as a detached mount: made by the process outside. */
+/* WSL: a folder that only the distribution sees, as a detached mount: made by the process
+ * outside. */
 #ifndef INIT_WSL_WSL_MOUNT_H
 #define INIT_WSL_WSL_MOUNT_H
 

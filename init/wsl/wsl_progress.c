@@ -1,4 +1,5 @@
-/* Shared memory between the sandbox's PID 1, which writes, and the process outside, which reads after its end. */
+/* Shared memory between the sandbox's PID 1, which writes, and the process outside, which reads
+ * after its end. */
 #include "init/wsl/wsl_progress.h"
 
 #include <errno.h>

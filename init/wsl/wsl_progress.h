@@ -1,6 +1,7 @@
 /* WSL: how far the sandbox's PID 1 has come, in memory that the process outside sees too.
  *
- * When PID 1 is killed it cannot report anything; the process outside then reports the failure from what is noted here.
+ * When PID 1 is killed it cannot report anything; the process outside then reports the failure from
+ * what is noted here.
  */
 #ifndef INIT_WSL_WSL_PROGRESS_H
 #define INIT_WSL_WSL_PROGRESS_H

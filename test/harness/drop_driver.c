@@ -1,5 +1,5 @@
-/* Drops exactly as the server does and executes a program: so that a test can see the tools of every day work, and
- * everything else fail, behind codev-init's own code.
+/* Drops exactly as the server does and executes a program: so that a test can see the tools of
+ * every day work, and everything else fail, behind codev-init's own code.
  *
  *     drop_driver [--user-namespaces] UID GID HOME PROGRAM [ARGUMENT...]
  *

@@ -1,9 +1,10 @@
-/* Prints what codev-init would set for tools, by codev-init's own code, so that a test can run the machine's clients with
- * it and nothing else:
+/* Prints what codev-init would set for tools, by codev-init's own code, so that a test can run the
+ * machine's clients with it and nothing else:
  *
  *     tool_settings PORT HOME RULE...
  *
- * The environment, one NAME=VALUE a line, and behind an empty line what is appended to /etc/gitconfig.
+ * The environment, one NAME=VALUE a line, and behind an empty line what is appended to
+ * /etc/gitconfig.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "tool_settings: too much\n");
         return 1;
     }
-    for (char **entry = environment; *entry != NULL; entry++)
+    for (char **entry = environment; *entry; entry++)
         puts(*entry);
     printf("\n%s", text);
     return 0;

@@ -1,5 +1,6 @@
-/* Unit tests of init/host/control.c and events.c over a socket pair: framing, the order of the queues, bounds,
- * the end of the channel; and of the port on the kernel command line (control_dial.c). */
+/* Unit tests of init/host/control.c and events.c over a socket pair: framing, the order of the
+ * queues, bounds, the end of the channel; and of the port on the kernel command line
+ * (control_dial.c). */
 #include "init/host/control.h"
 
 #include <errno.h>
@@ -120,7 +121,8 @@ static void fill_socket(void)
     }
 }
 
-/* A line that is partly out is finished; the events come next, however long they waited behind it. */
+/* A line that is partly out is finished; the events come next, however long they waited behind
+ * it. */
 static void events_overtake_output(void **state)
 {
     static char all[1 << 20];
@@ -191,7 +193,7 @@ static void bounds(void **state)
         const char *part = received();
         for (const char *at = part; *at != '\0'; at++)
             lines += *at == '\n';
-        for (const char *at = part; (at = strstr(at, "{\"event\":")) != NULL; at++)
+        for (const char *at = part; (at = strstr(at, "{\"event\":")); at++)
             begins++;
     }
     assert_true(lines >= (unsigned)(warnings + others));

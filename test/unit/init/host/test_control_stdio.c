@@ -1,5 +1,6 @@
-/* The control channel over standard input and output: nothing waits, nobody else's description changes, and the end of one
- * direction leaves the other. Each test replaces descriptors 0 and 1, and puts them back. */
+/* The control channel over standard input and output: nothing waits, nobody else's description
+ * changes, and the end of one direction leaves the other. Each test replaces descriptors 0 and 1,
+ * and puts them back. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -86,7 +87,8 @@ static void stays_blocking(void)
     assert_true((fcntl(control.out_fd, F_GETFD) & FD_CLOEXEC) != 0);
 }
 
-/* Nothing is there: no wait. A line: it comes. More output than anybody takes: no wait either, and nothing is lost. */
+/* Nothing is there: no wait. A line: it comes. More output than anybody takes: no wait either, and
+ * nothing is lost. */
 static void talks_without_waiting(void)
 {
     static char text[CONTROL_EVENTS_SIZE], read_back[4 * CONTROL_EVENTS_SIZE];

@@ -32,7 +32,7 @@ static int make_image(void **state)
 {
     (void)state;
     strcpy(root_path + strlen(root_path) - 6, "XXXXXX");
-    if (mkdtemp(root_path) == NULL)
+    if (!mkdtemp(root_path))
         return -1;
     root = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     mkdirat(root, "etc", 0755);

@@ -43,7 +43,8 @@ static int connect_to(int family, const char *text, int type)
     return error;
 }
 
-/* Loopback works in both families, everything else is refused at once, and twice is as good as once. */
+/* Loopback works in both families, everything else is refused at once, and twice is as good as
+ * once. */
 static void lo_and_nothing_else(void)
 {
     struct failure why;
@@ -76,7 +77,7 @@ static int add_interface(const char *name, const char *kind)
     struct nlattr *info = mnl_attr_nest_start(message, IFLA_LINKINFO);
     mnl_attr_put_str(message, IFLA_INFO_KIND, kind);
     mnl_attr_nest_end(message, info);
-    CHILD_ASSERT(socket != NULL && mnl_socket_sendto(socket, message, message->nlmsg_len) > 0);
+    CHILD_ASSERT(socket && mnl_socket_sendto(socket, message, message->nlmsg_len) > 0);
     ssize_t length = mnl_socket_recvfrom(socket, buffer, sizeof(buffer));
     CHILD_ASSERT(length > 0);
     int result = mnl_cb_run(buffer, (size_t)length, 1, 0, NULL, NULL) < 0 ? -errno : 0;
@@ -113,8 +114,7 @@ static void an_interface_is_refused(void)
     CHILD_ASSERT(unshare(CLONE_NEWNET) == 0);
     add_some_interface("eth7");
     CHILD_ASSERT(network_prepare(&why) == -EPERM);
-    CHILD_ASSERT(strstr(why.text, "eth7 is there") != NULL ||
-                 strstr(why.text, "veth0 is there") != NULL);
+    CHILD_ASSERT(strstr(why.text, "eth7 is there") || strstr(why.text, "veth0 is there"));
 }
 
 /* The kernel's own tunnels by name: harmless while down, refused once they are up. */
@@ -129,7 +129,7 @@ static void a_fallback_tunnel(void)
     CHILD_ASSERT(network_check_interfaces(&why) == 0);
     bring_up("tunl0");
     CHILD_ASSERT(network_check_interfaces(&why) == -EPERM);
-    CHILD_ASSERT(strstr(why.text, "tunl0 is up") != NULL);
+    CHILD_ASSERT(strstr(why.text, "tunl0 is up"));
 }
 
 static void test_lo_and_nothing_else(void **state)

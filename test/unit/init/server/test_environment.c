@@ -36,7 +36,7 @@ static const char *value(const char *name)
     const char *found = NULL;
     size_t length = strlen(name);
 
-    for (char **entry = environment; *entry != NULL; entry++) {
+    for (char **entry = environment; *entry; entry++) {
         if (strncmp(*entry, name, length) != 0 || (*entry)[length] != '=')
             continue;
         assert_null(found);

@@ -1,4 +1,5 @@
-/* Unit tests of init/server/log_buffer.c: whole lines stay whole, what does not fit is dropped and counted. */
+/* Unit tests of init/server/log_buffer.c: whole lines stay whole, what does not fit is dropped and
+ * counted. */
 #include "init/server/log_buffer.h"
 
 #include <setjmp.h>
@@ -165,8 +166,8 @@ static void giant_line(void **state)
     free(got);
 }
 
-/* Against a model: whatever the sizes and the reader's pace, lines that come out are lines that went in,
- * in order, and lines out and lines dropped are all of them. */
+/* Against a model: whatever the sizes and the reader's pace, lines that come out are lines that
+ * went in, in order, and lines out and lines dropped are all of them. */
 static void any_pace(void **state)
 {
     char line[600];
@@ -194,7 +195,7 @@ static void any_pace(void **state)
         log_buffer_remove(&buffer, length);
         dropped += log_buffer_take_dropped(&buffer);
     }
-    while (log_buffer_peek(&buffer, SIZE_MAX, &length) != NULL) {
+    while (log_buffer_peek(&buffer, SIZE_MAX, &length)) {
         for (size_t i = 0; i < length; i++)
             out += buffer.bytes[buffer.start + i] == '\n';
         log_buffer_remove(&buffer, length);

@@ -1,4 +1,5 @@
-/* Unit tests of init/server/permissions.c: what stands in the place of codev.json, read by a child that has dropped. */
+/* Unit tests of init/server/permissions.c: what stands in the place of codev.json, read by a child
+ * that has dropped. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ static int make_folder(void **state)
 {
     (void)state;
     strcpy(folder + strlen(folder) - 6, "XXXXXX");
-    if (mkdtemp(folder) == NULL)
+    if (!mkdtemp(folder))
         return -1;
     chmod(folder, 0755);
     snprintf(file, sizeof(file), "%s/codev.json", folder);
@@ -68,7 +69,7 @@ static void assert_refused(const char *part)
     struct permissions out = decide();
 
     assert_false(out.auto_accept);
-    if (strstr(out.warning, part) == NULL)
+    if (!strstr(out.warning, part))
         fail_msg("%s", out.warning);
 }
 

@@ -65,9 +65,9 @@ static void table(void **state)
         if (found.auto_accept != texts[i].on)
             fail_msg("%s: %s", texts[i].text, found.warning);
         assert_string_equal(found.permission, texts[i].permission);
-        if (texts[i].warning == NULL)
+        if (!texts[i].warning)
             assert_string_equal(found.warning, "");
-        else if (strstr(found.warning, texts[i].warning) == NULL)
+        else if (!strstr(found.warning, texts[i].warning))
             fail_msg("%s: %s", texts[i].text, found.warning);
     }
 }
@@ -120,7 +120,8 @@ static void too_many_values(void **state)
     assert_string_not_equal(found.warning, "");
 }
 
-/* Every beginning of a text, at a guard page: never read behind, never taken for more than it is. */
+/* Every beginning of a text, at a guard page: never read behind, never taken for more than it
+ * is. */
 static void beginnings(void **state)
 {
     static const char text[] =

@@ -1,4 +1,5 @@
-/* Unit tests of init/server/server_io.c: real pipes on the server's side, a socket pair as the host's. */
+/* Unit tests of init/server/server_io.c: real pipes on the server's side, a socket pair as the
+ * host's. */
 #include "init/server/server_io.h"
 
 #include <errno.h>
@@ -259,7 +260,8 @@ static void drained_without_credit(void **state)
     assert_non_null(strstr(received(), "\"bGFzdA==\""));
 }
 
-/* Mode `log`: the writer never waits, whatever the host does; whole lines arrive, the rest is counted. */
+/* Mode `log`: the writer never waits, whatever the host does; whole lines arrive, the rest is
+ * counted. */
 static void log_never_blocks(void **state)
 {
     char line[128];
@@ -292,7 +294,7 @@ static long lines_told(char *text)
 {
     long lines = 0;
 
-    for (char *at = text; (at = strstr(at, "\"data\":\"")) != NULL;) {
+    for (char *at = text; (at = strstr(at, "\"data\":\""));) {
         at += strlen("\"data\":\"");
         size_t length = strcspn(at, "\"");
         int bytes = base64_decode(at, length, at, length);
@@ -307,12 +309,13 @@ static long lines_dropped(const char *text)
 {
     long lines = 0;
 
-    for (; (text = strstr(text, "\"lines\":")) != NULL; text++)
+    for (; (text = strstr(text, "\"lines\":")); text++)
         lines += strtol(text + strlen("\"lines\":"), NULL, 10);
     return lines;
 }
 
-/* What is given up at the end is counted too: lines told and lines dropped are all that were written. */
+/* What is given up at the end is counted too: lines told and lines dropped are all that were
+ * written. */
 static void log_given_up_is_counted(void **state)
 {
     static char all[2 * 1024 * 1024];

@@ -1,4 +1,5 @@
-/* Unit tests of init/server/tool_files.c: the texts; git and apt-config themselves read theirs back. */
+/* Unit tests of init/server/tool_files.c: the texts; git and apt-config themselves read theirs
+ * back. */
 #include "test/harness/unit.h"
 
 #include <errno.h>

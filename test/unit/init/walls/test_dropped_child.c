@@ -36,7 +36,7 @@ static int fill(void **state)
 static void report(int out, const struct failure *why, void *argument)
 {
     struct record record = {
-        .uid = getuid(), .failed = why != NULL, .argument = *(int *)argument, .silent = 1};
+        .uid = getuid(), .failed = why ? 1 : 0, .argument = *(int *)argument, .silent = 1};
     struct stat null, own;
 
     stat("/dev/null", &null);
