@@ -169,10 +169,10 @@ fuzz-targets: $(FUZZ_PROGRAMS)
 help:
 	@echo 'make                    host and guest programs, kernel and image (ARCH=x86_64|aarch64)'
 	@echo 'make run                the tour: a sandbox that shows what it can and cannot do'
-	@echo 'make test               unit, system (also sanitized), fuzz, the tour on both architectures, qemu'
+	@echo 'make test               unit, system (also sanitized), fuzz, qemu, the tour on both guests'
 	@echo 'make unit|system|qemu   one layer of tests; SAN=1: under sanitizers, inside the guest too'
 	@echo 'make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
-	@echo 'make lint               rooms, words, columns, references, cppcheck, clang-tidy, clang-format'
+	@echo 'make lint               rooms, columns, references, cppcheck, clang-tidy, clang-format ...'
 	@echo 'make picture            draws the tour for the README: doc/tour.svg'
 	@echo 'make image FLAVOR=debian   a guest with compilers, runtimes and a browser (rootfs-debian)'
 	@echo 'make boots              $(BOOTS) boots in a row (BOOTS=)'
