@@ -1,9 +1,10 @@
 #!/bin/sh
 # Usage: check.sh ARCH CONFIG
 #
-# Proves that a kernel configuration came out as meant: Kconfig drops an option whose dependency is missing without a
-# word, and turns one on because another selects it. Every option of kconfig/required must be on in CONFIG, or have the value
-# that stands there, and none of kconfig/forbidden may be on; a line of either may name the architecture that it is about.
+# Proves that a kernel configuration came out as meant: Kconfig drops an option whose dependency is
+# missing without a word, and turns one on because another selects it. Every option of
+# kconfig/required must be on in CONFIG, or have the value that stands there, and none of
+# kconfig/forbidden may be on; a line of either may name the architecture that it is about.
 set -eu
 
 arch=$1 config=$2

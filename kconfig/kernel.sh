@@ -1,10 +1,11 @@
 #!/bin/sh
 # Usage: kernel.sh ARCH DESTINATION
 #
-# Builds the VM kernel from Debian's linux-source package, or from the tree that KERNEL_SRC names, and copies it to
-# DESTINATION: vmlinux (entered by PVH) and vmlinuz on x86_64, Image on aarch64, and the configuration it was built
-# with. A kernel takes minutes, so it is kept in the cache folder under a hash of everything it was made from: source,
-# fragments, compiler. kconfig/check.sh runs on every configuration, built or taken from the cache.
+# Builds the VM kernel from Debian's linux-source package, or from the tree that KERNEL_SRC names,
+# and copies it to DESTINATION: vmlinux (entered by PVH) and vmlinuz on x86_64, Image on aarch64,
+# and the configuration it was built with. A kernel takes minutes, so it is kept in the cache folder
+# under a hash of everything it was made from: source, fragments, compiler. kconfig/check.sh runs on
+# every configuration, built or taken from the cache.
 set -eu
 
 arch=$1 dest=$2
@@ -20,8 +21,8 @@ aarch64) karch=arm64 images=arch/arm64/boot/Image targets=Image ;;
 *) echo "error: no kernel configuration for ARCH=$arch" >&2; exit 1 ;;
 esac
 
-# What identifies the source without reading all of it: the package's version, or for a folder its path, release and
-# the newest change in it.
+# What identifies the source without reading all of it: the package's version, or for a folder its
+# path, release and the newest change in it.
 source_identity() {
     if [ -n "${KERNEL_SRC:-}" ]; then
         echo "$KERNEL_SRC" "$(head -5 "$KERNEL_SRC/Makefile" | cksum)" \
@@ -48,7 +49,8 @@ unpack() {
         --exclude='*/drivers/staging/*.[ch]' --exclude='*/sound/*.[ch]' --exclude='*/arch/*/boot/dts/*'
 }
 
-# Waits for the compilation with a line every 10 s: a kernel of this configuration has about 1400 objects.
+# Waits for the compilation with a line every 10 s: a kernel of this configuration has about 1400
+# objects.
 wait_with_progress() {
     seconds=0
     while kill -0 "$builder" 2>/dev/null; do
@@ -61,7 +63,8 @@ wait_with_progress() {
     wait "$builder"
 }
 
-# A background process of a script does not get the terminal's interrupt: it has to be ended, and waited for.
+# A background process of a script does not get the terminal's interrupt: it has to be ended, and
+# waited for.
 clean_up() {
     if [ -n "$builder" ]; then
         kill "$builder" 2>/dev/null || true
@@ -93,7 +96,7 @@ build() {
 
 key=$({
     source_identity
-    cat "$here/base.config" "$here/$arch.config"
+    grep -h '^CONFIG_\|^# CONFIG_' "$here/base.config" "$here/$arch.config"  # not the comments
     "${cross}gcc" --version | head -1
     "${cross}ld" --version | head -1
 } | sha256sum | cut -c 1-16)

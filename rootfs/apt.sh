@@ -1,6 +1,7 @@
-# Sourced by sysroot.sh and debian.sh: apt with a configuration of our own (own sources, own lists, own cache folder, an
-# architecture of our choice), so nothing of the machine's own package system is read but the addresses of its archives
-# and the keys that sign them, and nothing is changed. No archive's address stands in the tree: a mirror keeps working.
+# Sourced by sysroot.sh and debian.sh: apt with a configuration of our own (own sources, own lists,
+# own cache folder, an architecture of our choice), so nothing of the machine's own package system
+# is read but the addresses of its archives and the keys that sign them, and nothing is changed. No
+# archive's address stands in the tree: a mirror keeps working.
 
 # The machine's own archive, by the address that apt uses now.
 apt_archive() {
@@ -29,14 +30,16 @@ apt_update_sources() {
             print "deb [arch=" arch "] " $4 " " $3 " main" }'
 }
 
-# Reads the lists of the sources $3 into the folder $1, for architecture $2; from here on every program of
-# apt uses them, until APT_CONFIG is unset. The lists of two suites are 80 MB and not worth keeping.
+# Reads the lists of the sources $3 into the folder $1, for architecture $2; from here on every
+# program of apt uses them, until APT_CONFIG is unset. The lists of two suites are 80 MB and not
+# worth keeping.
 apt_begin() {
     mkdir -p "$1/lists/partial" "$1/cache/archives/partial" "$1/debs"
     chmod 755 "$1"
     : >"$1/status"
     echo "$3" >"$1/sources.list"
-    # Check-Valid-Until: what is signed stays signed; a mirror that was frozen at some day is none the worse for us.
+    # Check-Valid-Until: what is signed stays signed; a mirror that was frozen at some day is none
+    # the worse for us.
     cat >"$1/apt.conf" <<CONF
 Dir::State::Lists "$1/lists";
 Dir::State::status "$1/status";

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Usage: debian.sh ARCH GUEST [tar]
 #
-# Makes GUEST/rootfs-debian.erofs, or with `tar` GUEST/rootfs-debian.tar: Debian with the packages of
-# rootfs/debian-packages, and over it what GUEST/rootfs.tar, the small image, has besides busybox's applets. In steps, each
-# kept in the cache folder under a hash of what it was made from:
+# Makes GUEST/rootfs-debian.erofs, or with `tar` GUEST/rootfs-debian.tar: Debian with the packages
+# of rootfs/debian-packages, and over it what GUEST/rootfs.tar, the small image, has besides
+# busybox's applets. In steps, each kept in the cache folder under a hash of what it was made from:
 #
 #     packages  the .deb files with a list of them, from the machine's own archive (signatures are checked here); later
 #               steps need no network. They stay at these versions until the list changes or the folder is removed.
@@ -41,8 +41,8 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else fakeroot -i "$tree.owners" -s "$tree.owners" -- "$@"; fi
 }
 
-# Everything is fetched by one apt that resolves for an empty system; the list of what came is made from its records, so
-# that mmdebstrap's apt checks the files against what was signed.
+# Everything is fetched by one apt that resolves for an empty system; the list of what came is made
+# from its records, so that mmdebstrap's apt checks the files against what was signed.
 fetch() {
     updates=$(apt_update_sources "$debian_arch" "$suite")
     sources=$(apt_sources "$debian_arch" "$suite")
@@ -72,8 +72,9 @@ $updates"
 # dpkg's options from rootfs/debian-exclude, one a line.
 exclusions() { sed 's/#.*//' "$here/debian-exclude" | awk 'NF == 2 { print "--dpkgopt=" $1 "=" $2 }'; }
 
-# Namespaces of mounts and processes: what is mounted in the tree is never seen outside, and nothing outlives us. A
-# container may refuse them; mmdebstrap then finds by itself that it may not mount either, and does without.
+# Namespaces of mounts and processes: what is mounted in the tree is never seen outside, and nothing
+# outlives us. A container may refuse them; mmdebstrap then finds by itself that it may not mount
+# either, and does without.
 alone() {
     if [ "$(id -u)" = 0 ] && unshare --mount --pid --fork --mount-proc true 2>/dev/null; then
         unshare --mount --pid --fork --mount-proc --kill-child -- "$@"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Usage: packages.sh build|test|bench
 #
-# Installs the Debian packages of rootfs/packages that this machine lacks, saying first which and why: those for
-# building and running, those for tests and lint as well, or those for measurements too. With nothing missing it asks
-# nobody anything: one dpkg-query of a few milliseconds. On a system without dpkg it only says what to look for; the
-# names are Debian's.
+# Installs the Debian packages of rootfs/packages that this machine lacks, saying first which and
+# why: those for building and running, those for tests and lint as well, or those for measurements
+# too. With nothing missing it asks nobody anything: one dpkg-query of a few milliseconds. On a
+# system without dpkg it only says what to look for; the names are Debian's.
 set -eu
 
 purpose=$1
@@ -38,8 +38,8 @@ if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null 2>&1; then
     exit 1
 fi
 
-# A package may bring a service (nginx): tests start their own, so Debian's way of saying "start none" is used while
-# we install, unless the machine has a policy already.
+# A package may bring a service (nginx): tests start their own, so Debian's way of saying "start
+# none" is used while we install, unless the machine has a policy already.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then
     trap 'as_root rm -f $policy' EXIT
@@ -48,7 +48,8 @@ if [ ! -e $policy ]; then
     as_root chmod 755 $policy
 fi
 
-# The lists of a fresh machine are absent or old: refresh them first, but go on with old ones when that fails.
+# The lists of a fresh machine are absent or old: refresh them first, but go on with old ones when
+# that fails.
 as_root apt-get update -q || echo "note: apt-get update failed; trying with the lists that are there" >&2
 # shellcheck disable=SC2086
 as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing

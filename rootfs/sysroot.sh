@@ -1,9 +1,9 @@
 #!/bin/sh
 # Usage: sysroot.sh sysroot|tools|rig ARCH DESTINATION
 #
-# Unpacks the Debian packages of rootfs/guest-packages into DESTINATION: the guest's libraries for ARCH, the tools for
-# the machine itself, or what the WSL rig is made of. The .deb files stay in the cache folder: a second clone needs no
-# network.
+# Unpacks the Debian packages of rootfs/guest-packages into DESTINATION: the guest's libraries for
+# ARCH, the tools for the machine itself, or what the WSL rig is made of. The .deb files stay in the
+# cache folder: a second clone needs no network.
 set -eu
 
 kind=$1 arch=$2 dest=$3
@@ -54,7 +54,8 @@ mkdir -p "$dest.new"
 for deb in "$store"/*.deb; do
     dpkg-deb -x "$deb" "$dest.new"
 done
-# Nothing in a guest program unwinds: the libraries' tables for it would only make the programs larger.
+# Nothing in a guest program unwinds: the libraries' tables for it would only make the programs
+# larger.
 if [ "$kind" = sysroot ]; then
     for library in libbearssl libmnl; do
         "$arch-linux-gnu-objcopy" -R .eh_frame -R .rela.eh_frame "$dest.new/usr/lib/$arch-linux-gnu/$library.a"

@@ -1,11 +1,11 @@
 #!/bin/sh
-# The tour's half inside the sandbox, run as codev. Prints what it sees; lines that begin with "::check"
-# are verdicts for the host's half (qemu-harness/tour/run):
+# The tour's half inside the sandbox, run as codev. Prints what it sees; lines that begin with
+# "::check" are verdicts for the host's half (qemu-harness/tour/run):
 #
 #     ::check NAME ok|wrong DETAIL
 #
-# Arguments: the mounted project, the scratch folder, the probe program, a vsock port that the host has
-# open for somebody else.
+# Arguments: the mounted project, the scratch folder, the probe program, a vsock port that the host
+# has open for somebody else.
 set -u
 project=$1
 scratch=$2

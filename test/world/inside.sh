@@ -1,13 +1,15 @@
 #!/bin/sh
 # usage: inside.sh FOLDER CASE...
 #
-# What a person would type in a sandbox, one case after the other, with the environment that init made and nothing else.
-# FOLDER (of the host's, mounted) holds projects that were written outside; a case works in FOLDER/work/CASE, its output
-# goes to FOLDER/CASE.out, and a line "CASE STATUS SECONDS" to standard output tells its end. clients/ below FOLDER holds
-# package managers that the image has not got.
+# What a person would type in a sandbox, one case after the other, with the environment that init
+# made and nothing else. FOLDER (of the host's, mounted) holds projects that were written outside; a
+# case works in FOLDER/work/CASE, its output goes to FOLDER/CASE.out, and a line "CASE STATUS
+# SECONDS" to standard output tells its end. clients/ below FOLDER holds package managers that the
+# image has not got.
 #
-# Beside the environment of init, a case sets what its user would have to know: that this registry signs no packages
-# (corepack), the key of this checksum database (go) and of this archive (apt), the host of a private registry (npm ci).
+# Beside the environment of init, a case sets what its user would have to know: that this registry
+# signs no packages (corepack), the key of this checksum database (go) and of this archive (apt),
+# the host of a private registry (npm ci).
 folder=$1
 shift
 clients=$folder/clients/node_modules
