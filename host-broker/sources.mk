@@ -39,7 +39,7 @@ BROKER_SRCS += \
 	host-broker/confine/confine_linux.c \
 	host-broker/serve/connection.c \
 	host-broker/keys/credential.c \
-	host-broker/keys/curl_memory_linux.c \
+	host-broker/keys/curl_memory.c \
 	host-broker/serve/engine.c \
 	host-broker/base/event_loop_linux.c \
 	host-broker/serve/exchange.c \

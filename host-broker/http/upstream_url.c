@@ -4,8 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
-
-#include "host-broker/base/text_builder.h"
+#include <stdio.h>
 
 #define LABEL_MAX 63 /* RFC 1035 */
 
@@ -258,30 +257,25 @@ bool upstream_url_is_loopback(const struct upstream_url *url)
     return strcmp(url->host, url->ipv6 ? "::1" : "localhost") == 0;
 }
 
-static void add_authority(struct text_builder *out, const struct upstream_url *url)
+static int write_authority(const struct upstream_url *url, const char *scheme, char *out,
+                           size_t size)
 {
-    text_add_string(out, url->ipv6 ? "[" : "");
-    text_add_string(out, url->host);
-    text_add_string(out, url->ipv6 ? "]" : "");
-    if (url->port == (url->https ? 443 : 80))
-        return;
-    text_add_string(out, ":");
-    text_add_number(out, url->port);
+    const char *open = url->ipv6 ? "[" : "", *close = url->ipv6 ? "]" : "";
+    int length =
+        url->port == (url->https ? 443 : 80)
+            ? snprintf(out, size, "%s%s%s%s", scheme, open, url->host, close)
+            : snprintf(out, size, "%s%s%s%s:%u", scheme, open, url->host, close, url->port);
+    return (size_t)length < size ? length : -ENOSPC;
 }
 
 int upstream_url_authority(const struct upstream_url *url, char *out, size_t size)
 {
-    struct text_builder builder = {.text = out, .size = size};
-    add_authority(&builder, url);
-    return text_finish(&builder);
+    return write_authority(url, "", out, size);
 }
 
 int upstream_url_origin(const struct upstream_url *url, char *out, size_t size)
 {
-    struct text_builder builder = {.text = out, .size = size};
-    text_add_string(&builder, url->https ? "https://" : "http://");
-    add_authority(&builder, url);
-    return text_finish(&builder);
+    return write_authority(url, url->https ? "https://" : "http://", out, size);
 }
 
 int upstream_url_join(const struct upstream_url *url, const struct target *target, char *out,

@@ -8,11 +8,11 @@
 #include "host-broker/serve/exchange_state_internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/os/secret.h"
-#include "host-broker/base/text_builder.h"
 
 #define CURL_BUFFER (16 * 1024L) /* libcurl's own, for the answer */
 /* libcurl's own for the request. The whole head must fit: libcurl 7.88 never sends the end of a
@@ -103,23 +103,23 @@ static int add_line(struct exchange *exchange, const char *line)
 static int add_field(struct exchange *exchange, const struct field *field)
 {
     static char line[LINE_SIZE];
-    struct text_builder builder = {.text = line, .size = sizeof(line)};
-    text_add(&builder, field->name);
-    text_add_string(&builder, field->value.length == 0 ? ";" : ": ");
-    text_add(&builder, field->value);
-    return text_finish(&builder) < 0 ? -EMSGSIZE : add_line(exchange, line);
+    struct slice name = field->name, value = field->value;
+    int length = value.length == 0
+                     ? snprintf(line, sizeof(line), "%.*s;", (int)name.length, name.bytes)
+                     : snprintf(line, sizeof(line), "%.*s: %.*s", (int)name.length, name.bytes,
+                                (int)value.length, value.bytes);
+    return (size_t)length >= sizeof(line) ? -EMSGSIZE : add_line(exchange, line);
 }
 
 static int add_credential(struct exchange *exchange, const struct broker *broker)
 {
     static char line[LINE_SIZE];
-    struct text_builder builder = {.text = line, .size = sizeof(line)};
-    text_add(&builder, broker->options.gateway_header);
-    text_add_string(&builder, ": ");
-    text_add_string(&builder, broker->options.gateway_auth == GATEWAY_AUTH_BEARER ? "Bearer " : "");
-    text_add_string(&builder, broker->credential.token);
-    int result = text_finish(&builder) < 0 ? -EMSGSIZE : add_line(exchange, line);
-    secret_wipe(line, builder.length);
+    const struct slice name = broker->options.gateway_header;
+    int length = snprintf(line, sizeof(line), "%.*s: %s%s", (int)name.length, name.bytes,
+                          broker->options.gateway_auth == GATEWAY_AUTH_BEARER ? "Bearer " : "",
+                          broker->credential.token);
+    int result = (size_t)length >= sizeof(line) ? -EMSGSIZE : add_line(exchange, line);
+    secret_wipe(line, strlen(line));
     if (result < 0)
         return result;
     struct curl_slist *last = exchange->fields;
