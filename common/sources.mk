@@ -1,5 +1,6 @@
 # What every program may use; the linker leaves out what one does not.
 COMMON_SRCS := \
+    common/os/child_linux.c \
     common/text/encoding.c \
     common/net/endpoint.c \
     common/net/endpoint_socket.c \

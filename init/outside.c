@@ -24,13 +24,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/os/child_linux.h"
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 #include "init/host/events.h"
 #include "init/outside_serve.h"
 #include "init/relay/relay_folder.h"
 #include "init/stage.h"
-#include "init/system/child_wait.h"
 #include "init/system/signals.h"
 #include "init/wsl/wsl_cgroups.h"
 #include "init/wsl/wsl_progress.h"

@@ -16,12 +16,12 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "common/os/child_linux.h"
 #include "common/os/cleanup.h"
 #include "common/text/escape.h"
 #include "common/wire/guest_path.h"
 #include "init/folders/gitconfig.h"
 #include "init/folders/mount_types.h"
-#include "init/system/child_wait.h"
 #include "init/system/mount_api.h"
 #include "init/system/mount_target.h"
 #include "init/wsl/wsl_link.h"
@@ -178,6 +178,6 @@ void mounts_undo(const struct boot_config *config)
         sync();
         return;
     }
-    if (!child_wait(child, UNDO_TIMEOUT_MS))
+    if (!child_wait(child, UNDO_TIMEOUT_MS, NULL))
         child_end(child);
 }

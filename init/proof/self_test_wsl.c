@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/os/child_linux.h"
 #include "common/os/cleanup.h"
 #include "init/proof/self_test_internal.h"
-#include "init/system/child_wait.h"
 
 #define EXECUTABLE_LIMIT_MS 5000
 #define STATUS_NOT_EXECUTED 126

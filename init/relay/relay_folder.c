@@ -8,17 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/net/endpoint.h"
+#include "common/os/child_linux.h"
 #include "common/os/cleanup.h"
-#include "common/os/io.h"
 #include "init/system/empty_root.h"
 #include "init/system/mount_api.h"
 
@@ -59,9 +56,18 @@ static int make_listener(const char *path, const struct account *owner, int into
     return 0;
 }
 
-static int furnish(const struct relay_folder *folder, const struct account *owner,
-                   struct failure *why)
+struct work {
+    const struct relay_folder *folder;
+    const struct account *owner;
+};
+
+static int furnish(void *argument, int *report_fd, struct failure *why)
 {
+    const struct work *work = argument;
+    const struct relay_folder *folder = work->folder;
+    const struct account *owner = work->owner;
+
+    (void)report_fd;
     if (unshare(CLONE_NEWNS) < 0)
         return failure_errno(why, errno, "new mount namespace");
     CLEANUP_FD int own = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
@@ -82,33 +88,6 @@ static int furnish(const struct relay_folder *folder, const struct account *owne
     return result;
 }
 
-static int run_child(const struct relay_folder *folder, const struct account *owner,
-                     struct failure *why)
-{
-    int report[2], status = 0;
-
-    if (pipe2(report, O_CLOEXEC) < 0)
-        return failure_errno(why, errno, "make a pipe");
-    CLEANUP_FD int reading = report[0];
-    CLEANUP_FD int writing = report[1];
-    /* no memory is shared: it goes on with a copy, as after fork(2) */
-    pid_t child = (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
-    if (child < 0)
-        return failure_errno(why, errno, "fork");
-    if (child == 0) {
-        int result = furnish(folder, owner, why);
-        if (result < 0)
-            (void)io_write_full(writing, why, sizeof(*why));
-        _exit(result < 0);
-    }
-    if (waitpid(child, &status, 0) == child && status == 0)
-        return 0;
-    fd_close(&writing);
-    why->text[0] = '\0';
-    (void)io_read_full(reading, why, sizeof(*why));
-    return -EPERM;
-}
-
 int relay_folder_make(struct relay_folder *folder, const struct account *owner, struct failure *why)
 {
     /* reserved numbers: the child replaces what is there */
@@ -119,7 +98,8 @@ int relay_folder_make(struct relay_folder *folder, const struct account *owner, 
     if (first < 0 || second < 0 || third < 0)
         return failure_errno(why, errno, "open /");
     *folder = (struct relay_folder){.namespace_fd = first, .out_fd = second, .in_fd = third};
-    int result = run_child(folder, owner, why);
+    struct work work = {.folder = folder, .owner = owner};
+    int result = child_work(furnish, &work, CLONE_FILES, CHILD_NO_LIMIT, why);
     if (result < 0)
         return failure_prefix(why, result, "the folder of the agents' sockets");
     (void)fd_steal(&first);

@@ -13,10 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/os/child_linux.h"
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 #include "init/relay/relay_listen.h"
-#include "init/system/child_execute.h"
 #include "init/walls/drop.h"
 
 #define AGENT_SPARE_FD 64 /* descriptors wait here while those below are put in order */

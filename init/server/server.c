@@ -1,5 +1,4 @@
-/* Starting and signalling the server: see server.h, and child_execute.h for how its start is waited
- * for. */
+/* Starts and signals the server; child_execute() waits for its start. */
 #include "init/server/server.h"
 
 #include <errno.h>
@@ -13,9 +12,9 @@
 #include <unistd.h>
 
 #include "common/net/endpoint.h"
+#include "common/os/child_linux.h"
 #include "common/os/cleanup.h"
 #include "init/server/server_stdio.h"
-#include "init/system/child_execute.h"
 #include "init/walls/drop.h"
 
 #define START_LIMIT_MS 30000

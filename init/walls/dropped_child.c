@@ -11,9 +11,9 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "common/os/child_linux.h"
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
-#include "init/system/child_wait.h"
 
 void dropped_child_plan(struct drop_plan *plan, const struct boot_config *config,
                         const struct account *account, int cgroup_fd, const int *keep_fd)

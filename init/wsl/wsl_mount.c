@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,11 +21,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/os/child_linux.h"
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 #include "common/text/escape.h"
 #include "common/wire/guest_path.h"
-#include "init/system/child_wait.h"
 #include "init/system/mount_api.h"
 
 #define HELPER "/sbin/mount.drvfs"
@@ -104,13 +103,10 @@ static int run_helper(const struct wsl_message *message, struct failure *why)
         return failure_errno(why, errno, "fork");
     if (child == 0)
         become_helper(message, to);
-    CLEANUP_FD int process = (int)syscall(SYS_pidfd_open, child, 0);
-    struct pollfd ended = {.fd = process, .events = POLLIN};
-    if (poll(&ended, 1, HELPER_LIMIT_MS) <= 0) {
+    if (!child_wait(child, HELPER_LIMIT_MS, &status)) {
         child_end(child);
         return failure_set(why, ETIMEDOUT, "%s did not end in time", HELPER);
     }
-    waitpid(child, &status, 0);
     read_said(from, said);
     if (status != 0)
         return failure_set(why, EIO, "%s failed (%s %d)%s%s", HELPER,
@@ -154,48 +150,36 @@ static int open_folder(const struct wsl_message *message, struct failure *why)
     return folder < 0 ? failure_errno(why, errno, "open the source") : folder;
 }
 
-static int make(const struct wsl_message *message, int into, struct failure *why)
+struct work {
+    const struct wsl_message *message;
+    int into; /* the descriptor that becomes the mount */
+};
+
+static int make(void *argument, int *report_fd, struct failure *why)
 {
+    const struct work *work = argument;
+    (void)report_fd;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     int result = enter_copy(why);
     if (result < 0)
         return result;
-    CLEANUP_FD int folder = message->drvfs ? open_drive(message, why) : open_folder(message, why);
+    CLEANUP_FD int folder =
+        work->message->drvfs ? open_drive(work->message, why) : open_folder(work->message, why);
     if (folder < 0)
         return folder;
-    CLEANUP_FD int tree = mount_copy_tree(folder, attributes(message));
+    CLEANUP_FD int tree = mount_copy_tree(folder, attributes(work->message));
     if (tree < 0)
         return failure_errno(why, -tree, "take the mount");
-    return dup3(tree, into, O_CLOEXEC) < 0 ? failure_errno(why, errno, "keep the mount") : 0;
+    return dup3(tree, work->into, O_CLOEXEC) < 0 ? failure_errno(why, errno, "keep the mount") : 0;
 }
 
 int wsl_mount_make(const struct wsl_message *message, struct failure *why)
 {
     CLEANUP_FD int into = open("/", O_PATH | O_CLOEXEC); /* the child replaces what is there */
-    int report[2];
+    struct work work = {.message = message, .into = into};
 
-    if (into < 0 || pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0)
-        return failure_errno(why, errno, "make a pipe");
-    CLEANUP_FD int reading = report[0];
-    CLEANUP_FD int writing = report[1];
-    pid_t child = (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
-    if (child < 0)
-        return failure_errno(why, errno, "fork");
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        int result = make(message, into, why);
-        if (result < 0)
-            (void)io_write_full(writing, why, sizeof(*why));
-        else
-            (void)io_write_full(writing, "", 1);
-        _exit(0);
-    }
-    if (!child_wait(child, WORK_LIMIT_MS)) {
-        child_end(child);
-        return failure_set(why, ETIMEDOUT, "it takes longer than %d s", WORK_LIMIT_MS / 1000);
-    }
-    struct failure said = {.text = ""};
-    ssize_t got = read(reading, &said, sizeof(said));
-    if (got == 1)
-        return fd_steal(&into);
-    return failure_set(why, EIO, "%s", got > 1 ? said.text : "the mounting process died");
+    if (into < 0)
+        return failure_errno(why, errno, "open /");
+    int result = child_work(make, &work, CLONE_FILES, WORK_LIMIT_MS, why);
+    return result < 0 ? result : fd_steal(&into);
 }

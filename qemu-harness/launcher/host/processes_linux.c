@@ -1,7 +1,4 @@
-/* See processes.h. Linux: PR_SET_PDEATHSIG, close_range(2).
- *
- * The child tells of a failure before exec through a close-on-exec pipe: a whole struct failure, or
- * nothing at all once exec has closed it. */
+/* The children of codev-sandbox on Linux: PR_SET_PDEATHSIG ends them with it. */
 #include "qemu-harness/launcher/host/processes.h"
 
 #include <errno.h>
@@ -17,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/os/child_linux.h"
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 
@@ -73,9 +71,9 @@ static int child_prepare(const struct spawn *spawn, pid_t parent, struct failure
     return result;
 }
 
-/* What faces a guest's bytes gets none of the user's secrets to lose: of the environment only where programs and
- * temporary files lie, the language, and what is our own. The broker, which is trusted, needs the user's settings of
- * proxies, trust and desktop. */
+/* What faces a guest's bytes gets none of the user's secrets to lose: of the environment only where
+ * programs and temporary files lie, the language, and what is our own. The broker, which is
+ * trusted, needs the user's settings of proxies, trust and desktop. */
 static void child_limit_environment(enum process_role role)
 {
     static const char *const kept[] = {"PATH=", "HOME=", "TMPDIR=", "LANG=", "LC_", "CODEV_"};
@@ -91,50 +89,43 @@ static void child_limit_environment(enum process_role role)
     *place = NULL;
 }
 
-static void child_run(enum process_role role, const struct spawn *spawn, pid_t parent, int report)
+struct start {
+    enum process_role role;
+    const struct spawn *spawn;
+    pid_t parent;
+};
+
+static int child_run(void *argument, int *report_fd, struct failure *why)
 {
-    struct failure why;
-    if (child_prepare(spawn, parent, &why) == 0) {
-        child_limit_environment(role);
-        if (spawn->preload)
-            setenv("LD_PRELOAD", spawn->preload, 1);
-        execvp(spawn->argv[0], (char *const *)spawn->argv);
-        failure_errno(&why, errno, "%s", spawn->argv[0]);
-    }
-    if (io_write_full(report, &why, sizeof(why)))
-        abort();
-    _exit(127);
+    const struct start *start = argument;
+    const struct spawn *spawn = start->spawn;
+    int result = child_prepare(spawn, start->parent, why);
+    (void)report_fd;
+    if (result < 0)
+        return result;
+    child_limit_environment(start->role);
+    if (spawn->preload)
+        setenv("LD_PRELOAD", spawn->preload, 1);
+    execvp(spawn->argv[0], (char *const *)spawn->argv);
+    return failure_errno(why, errno, "%s", spawn->argv[0]);
 }
 
 int process_spawn(struct process_table *table, enum process_role role, const struct spawn *spawn,
                   struct failure *why)
 {
-    int report[2];
+    struct start start = {.role = role, .spawn = spawn, .parent = getpid()};
+    pid_t pid;
     if (table->count == PROCESSES_MAX)
         return failure_set(why, EAGAIN, "more than %d processes", PROCESSES_MAX);
-    if (pipe2(report, O_CLOEXEC))
-        return failure_errno(why, errno, "pipe");
-    CLEANUP_FD int reader = report[0];
-    CLEANUP_FD int writer = report[1];
-    pid_t parent = getpid();
-    pid_t pid = fork();
-    if (pid < 0)
-        return failure_errno(why, errno, "fork");
-    if (pid == 0)
-        child_run(role, spawn, parent, writer);
-    fd_close(&writer);
-    struct failure from_child;
-    if (io_read_full(reader, &from_child, sizeof(from_child)) == (ssize_t)sizeof(from_child)) {
-        waitpid(pid, NULL, 0);
-        from_child.text[sizeof(from_child.text) - 1] = '\0';
-        return failure_set(why, ECHILD, "%s: %s", process_role_names[role], from_child.text);
-    }
+    int result = child_execute(&pid, child_run, &start, CHILD_NO_LIMIT, why);
+    if (result < 0)
+        return failure_prefix(why, result, "%s", process_role_names[role]);
     table->entries[table->count] = (struct process){.pid = pid, .role = role};
     return (int)table->count++;
 }
 
-/* Collects one process when it has ended (`flags` WNOHANG: without waiting). What it left in its group
- * is killed while it is still a zombie: its number cannot be another's yet. */
+/* Collects one process when it has ended (`flags` WNOHANG: without waiting). What it left in its
+ * group is killed while it is still a zombie: its number cannot be another's yet. */
 static bool process_collect(struct process *process, int flags)
 {
     siginfo_t info = {0};

@@ -1,4 +1,4 @@
-/* Unit tests of init/walls/dropped_child.c and init/system/child_wait.c. */
+/* Unit tests of init/walls/dropped_child.c. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "common/os/io.h"
-#include "init/system/child_wait.h"
 #include "init/walls/dropped_child.h"
 
 #define SECOND_NS 1000000000LL
@@ -134,24 +133,6 @@ static void a_child_that_dies(void **state)
     dropped_child_end(&child);
 }
 
-static void waiting(void **state)
-{
-    pid_t child = fork();
-
-    (void)state;
-    if (child == 0) {
-        pause();
-        _exit(0);
-    }
-    assert_false(child_wait(child, 50));
-    child_end(child);
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-    child = fork();
-    if (child == 0)
-        _exit(0);
-    assert_true(child_wait(child, 20000));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,7 +140,6 @@ int main(void)
         cmocka_unit_test_setup(a_drop_that_fails, fill),
         cmocka_unit_test_setup(a_child_that_hangs, fill),
         cmocka_unit_test_setup(a_child_that_dies, fill),
-        cmocka_unit_test(waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
