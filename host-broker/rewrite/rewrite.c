@@ -1,4 +1,5 @@
-/* A document of any format: hands its bytes to the format's reader, and collects cargo's config.json. */
+/* A document of any format: hands its bytes to the format's reader, and collects cargo's
+ * config.json. */
 #include "host-broker/rewrite/rewrite.h"
 
 #include <assert.h>

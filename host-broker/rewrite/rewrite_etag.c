@@ -1,11 +1,11 @@
-/* Entity tags of documents that were rewritten: see rewrite_etag.h. */
+/* Derives the entity tags of rewritten documents, and restores the upstream's. */
 #include "host-broker/rewrite/rewrite_etag.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#define REWRITE_VERSION "1" /* changes with what rewriting makes of a document */
+#define REWRITE_VERSION "1" /* to be changed with what rewriting makes of a document */
 #define INFIX "~codev-"
 #define SUFFIX_LENGTH (sizeof(INFIX "s-") - 1 + REWRITE_MARK_LENGTH)
 
@@ -34,7 +34,8 @@ void rewrite_etag_mark(char mark[REWRITE_MARK_LENGTH + 1], const char *guest_url
     snprintf(mark, REWRITE_MARK_LENGTH + 1, "%016llx", (unsigned long long)hash);
 }
 
-/* An entity tag at the start of *rest: its text between the quotes. False when there is none. */
+/* Cuts an entity tag off the front of *rest: *opaque is the text between its quotes. False when
+ * there is none. */
 static bool cut_tag(struct slice *rest, bool *weak, struct slice *opaque)
 {
     struct slice text = *rest;
@@ -43,7 +44,7 @@ static bool cut_tag(struct slice *rest, bool *weak, struct slice *opaque)
     if (at >= text.length || text.bytes[at] != '"')
         return false;
     const char *end = memchr(text.bytes + at + 1, '"', text.length - at - 1);
-    if (end == NULL)
+    if (!end)
         return false;
     *opaque = (struct slice){text.bytes + at + 1, (size_t)(end - text.bytes) - at - 1};
     *rest = (struct slice){end + 1, text.length - (size_t)(end + 1 - text.bytes)};
@@ -61,7 +62,7 @@ int rewrite_etag_derive(char out[REWRITE_ETAG_MAX], struct slice etag, const cha
     return length < 0 || length >= REWRITE_ETAG_MAX ? -EINVAL : length;
 }
 
-/* True for a tag of ours, whatever its mark; cuts our part off. */
+/* True for a tag of a rewritten document, whatever its mark. Cuts the suffix off. */
 static bool cut_suffix(struct slice *opaque, bool *weak, struct slice *mark)
 {
     if (opaque->length < SUFFIX_LENGTH)
@@ -97,7 +98,7 @@ int rewrite_etag_restore(char out[REWRITE_MATCH_MAX], struct slice value, const 
         struct slice opaque, tag_mark;
         bool weak;
         if (!cut_tag(&value, &weak, &opaque))
-            return -EINVAL; /* `*` too */
+            return -EINVAL; /* also for `*` */
         if (cut_suffix(&opaque, &weak, &tag_mark)) {
             bool present = slice_equal(tag_mark, slice_of(mark));
             match->restored = match->restored || present;

@@ -1,10 +1,10 @@
-/* Documents that come compressed all the same: see rewrite_gzip.h. */
+/* Decodes gzip by zlib, with memory from an arena. */
 #include "host-broker/rewrite/rewrite_gzip.h"
 
 #include <errno.h>
 #include <stdint.h>
 
-#define WINDOW_BITS (15 + 16) /* gzip only, of any window */
+#define WINDOW_BITS (15 + 16) /* of inflateInit2: gzip only, windows of any size */
 #define MAGIC 0x1f
 
 static voidpf allocate(voidpf opaque, uInt count, uInt size)
@@ -20,7 +20,7 @@ static voidpf allocate(voidpf opaque, uInt count, uInt size)
 
 static void keep(voidpf opaque, voidpf memory)
 {
-    (void)opaque, (void)memory; /* the arena is used anew from its start */
+    (void)opaque, (void)memory; /* rewrite_gzip_start reuses the arena */
 }
 
 int rewrite_gzip_start(struct rewrite_gzip *gzip)
@@ -31,7 +31,7 @@ int rewrite_gzip_start(struct rewrite_gzip *gzip)
     return inflateInit2(&gzip->stream, WINDOW_BITS) == Z_OK ? 0 : -ENOMEM;
 }
 
-/* What stands behind a member: another, or nothing that counts. */
+/* Bytes follow a member: begins the next one, or drops what is none. */
 static int begin_next(struct rewrite_gzip *gzip, char first)
 {
     gzip->ended = false;

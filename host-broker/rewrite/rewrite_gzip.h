@@ -1,9 +1,11 @@
-/* Decodes a document that an upstream compressed though it was asked not to (RFC 1952, through zlib): else
- * its links could not be seen, and clients would fail on upstreams that keep only compressed files.
+/* Decodes documents that an upstream compressed with gzip (RFC 1952) although it was asked not to.
+ * Some upstreams keep compressed files only, and without decoding their links could not be
+ * rewritten.
  *
- * A bounded piece at a time: the decoded bytes wait in `plain` until somebody takes them, so back-pressure
- * works as for any document. zlib's memory is the arena here; nothing is allocated. Several members
- * one behind the other are one document; what follows the last and is no member is dropped, as by browsers.
+ * The document is decoded in bounded pieces: the decoded bytes stay in `plain` until the caller
+ * takes them, so back-pressure works as for any document. zlib works in the arena here and nothing
+ * is allocated. Consecutive members are one document. Bytes after the last member that do not begin
+ * another are dropped, as browsers do.
  */
 #ifndef HOST_BROKER_REWRITE_REWRITE_GZIP_H
 #define HOST_BROKER_REWRITE_REWRITE_GZIP_H
@@ -22,24 +24,24 @@
 
 struct rewrite_gzip {
     z_stream stream;
-    bool begun;  /* a byte has come */
+    bool begun;  /* the first byte has come */
     bool ended;  /* a member has ended, and no other has begun */
-    bool closed; /* what follows is dropped */
-    bool more;   /* there may be more in zlib, even without further input */
+    bool closed; /* the rest of the input is dropped */
+    bool more;   /* zlib may have more output without further input */
     size_t arena_used;
     char plain[REWRITE_GZIP_PLAIN];
-    size_t start, end; /* decoded bytes that wait are [start, end) */
+    size_t start, end; /* decoded bytes to take: [start, end) */
     alignas(16) char arena[REWRITE_GZIP_ARENA];
 };
 
 /* Begins a document. 0 or -ENOMEM. */
 int rewrite_gzip_start(struct rewrite_gzip *gzip);
 
-/* To be called when nothing waits in `plain`: decodes into it. Returns how many bytes of `in` were taken
- * (0 may be, while `more` is set), or -EBADMSG. */
+/* Decodes into `plain`, which must be empty. Returns how many bytes of `in` were taken (perhaps 0
+ * while `more` is set), or -EBADMSG. */
 ssize_t rewrite_gzip_take(struct rewrite_gzip *gzip, struct slice in);
 
-/* True when the document may end here: behind a whole member, or without a byte. */
+/* True when the document may end here: after a complete member, or before the first byte. */
 bool rewrite_gzip_is_whole(const struct rewrite_gzip *gzip);
 
 #endif

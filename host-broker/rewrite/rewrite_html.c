@@ -79,7 +79,8 @@ static void begin_tag(struct rewrite_html *html, char byte, bool end)
     html->state = REWRITE_HTML_TAG_NAME;
 }
 
-/* One step takes one byte in one state. False: the byte is not consumed, and the new state takes it. */
+/* One step takes one byte in one state. False: the byte is not consumed, and the new state takes
+ * it. */
 
 static bool step_open(struct rewrite_html *html, char byte)
 {

@@ -1,11 +1,11 @@
 /* Finds the links of an HTML page: href of <a> and of <base>.
  *
  * The tokenizer of the WHATWG HTML standard (section 13.2.5) as far as it decides where tags and
- * attributes begin and end: comments, declarations, and the text of script, style, title and the like hold
- * no tags. Errors are recovered from as browsers do, so every page is read to its end.
+ * attributes begin and end: comments, declarations, and the text of script, style, title and the
+ * like hold no tags. Errors are recovered from as browsers do, so every page is read to its end.
  *
- * <base href> is rewritten like a link. From there on its origin is the one that links beginning with a
- * slash are resolved against.
+ * <base href> is rewritten like a link. From there on its origin is the one that links beginning
+ * with a slash are resolved against.
  */
 #ifndef HOST_BROKER_REWRITE_REWRITE_HTML_INTERNAL_H
 #define HOST_BROKER_REWRITE_REWRITE_HTML_INTERNAL_H

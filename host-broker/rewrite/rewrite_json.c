@@ -5,7 +5,7 @@
 
 #include "common/os/cleanup.h"
 
-/* --- places ------------------------------------------------------------------------------------ */
+/* --- places --- */
 
 struct step {
     enum { STEP_KEY = 1, STEP_ANY_KEY, STEP_ANY_ITEM } kind;
@@ -100,8 +100,8 @@ static void keep_key(struct rewrite_json *json, const char *bytes, size_t length
     json->key_length += length;
 }
 
-/* The key with its escapes decoded. A key that is too long or malformed equals none of a pattern (it
- * becomes ""), but still matches STEP_ANY_KEY. */
+/* The key with its escapes decoded. A key that is too long or malformed equals none of a pattern
+ * (it becomes ""), but still matches STEP_ANY_KEY. */
 static struct slice read_key(const struct rewrite_json *json, char key[REWRITE_JSON_KEY_MAX])
 {
     size_t length = 0;
@@ -135,7 +135,7 @@ static void end_key(struct rewrite_json *json)
     find_place(json, &key);
 }
 
-/* --- structure --------------------------------------------------------------------------------- */
+/* --- structure --- */
 
 static bool in_object(const struct rewrite_json *json)
 {
@@ -257,14 +257,14 @@ static bool take_byte(struct rewrite_json *json, char byte)
     return false;
 }
 
-/* --- strings ----------------------------------------------------------------------------------- */
+/* --- strings --- */
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "find_special reads little-endian words");
 
 #define EACH(byte) (0x0101010101010101u * (byte))
 
-/* Finds quotes, backslashes and control characters among the eight bytes of a word, as their highest bits. The
- * lowest bit set is exact; higher ones may be false. */
+/* Finds quotes, backslashes and control characters among the eight bytes of a word, as their
+ * highest bits. The lowest bit set is exact; higher ones may be false. */
 static uint64_t find_special(uint64_t word)
 {
     uint64_t quote = word ^ EACH('"'), backslash = word ^ EACH('\\');
@@ -290,8 +290,8 @@ static inline size_t plain_length(struct slice in)
     return at;
 }
 
-/* How many bytes of a string are text: at least one, or 0 at the quote that ends it and at a control
- * character, which makes the document malformed. */
+/* How many bytes of a string are text: at least one, or 0 at the quote that ends it and at a
+ * control character, which makes the document malformed. */
 static size_t text_length(struct rewrite_json *json, struct slice in)
 {
     size_t length = json->state == REWRITE_JSON_STRING ? plain_length(in) : 0;
@@ -349,15 +349,15 @@ static size_t take_link(struct rewrite_json *json, struct rewrite_stream *stream
     return 1;
 }
 
-/* --- the document ------------------------------------------------------------------------------ */
+/* --- the document --- */
 
 static bool is_in_string(const struct rewrite_json *json)
 {
     return json->state == REWRITE_JSON_STRING || json->state == REWRITE_JSON_ESCAPE;
 }
 
-/* The closing quote of a string that is complete and has no escapes, or 0. `at` is behind its opening
- * quote. */
+/* The closing quote of a string that is complete and has no escapes, or 0. `at` is behind its
+ * opening quote. */
 static inline size_t find_quote(struct slice in, size_t at)
 {
     at += plain_length((struct slice){in.bytes + at, in.length - at});
@@ -369,7 +369,8 @@ static const bool is_mark[256] = {
     ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true,
 };
 
-/* Takes bytes of a dead container, up to its end or into a string that has escapes or is not complete. */
+/* Takes bytes of a dead container, up to its end or into a string that has escapes or is not
+ * complete. */
 static size_t take_dead(struct rewrite_json *json, struct slice in)
 {
     for (size_t at = 0; at < in.length;) {
@@ -402,8 +403,8 @@ static inline size_t skip_white(struct slice in, size_t at)
     return at;
 }
 
-/* Takes a key that is complete and has no escapes, with the colon directly behind it. `at` is its opening
- * quote. Returns where the rest begins, or 0. */
+/* Takes a key that is complete and has no escapes, with the colon directly behind it. `at` is its
+ * opening quote. Returns where the rest begins, or 0. */
 static inline size_t take_key(struct rewrite_json *json, struct slice in, size_t at)
 {
     size_t end = find_quote(in, at + 1);
@@ -417,8 +418,9 @@ static inline size_t take_key(struct rewrite_json *json, struct slice in, size_t
     return end + 2;
 }
 
-/* A faster way through most of a document with the same result as byte by byte: takes members whose values
- * are complete strings without escapes and no links. A key is expected. Returns how many bytes. */
+/* A faster way through most of a document with the same result as byte by byte: takes members whose
+ * values are complete strings without escapes and no links. A key is expected. Returns how many
+ * bytes. */
 static size_t take_members(struct rewrite_json *json, struct slice in)
 {
     size_t at = 0, next;

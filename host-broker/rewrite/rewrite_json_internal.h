@@ -1,9 +1,10 @@
 /* Finds the links of a JSON document by their place in it, from a table of patterns.
  *
- * A pushdown automaton over the grammar of RFC 8259 as far as places depend on it: it follows containers,
- * keys, strings and commas, but does not check numbers and words. Of the path to the current value only the
- * set of patterns that match so far is kept, for the few levels that patterns have. In a container where no
- * pattern can match any more (most are such) only strings and brackets are read, up to its end.
+ * A pushdown automaton over the grammar of RFC 8259 as far as places depend on it: it follows
+ * containers, keys, strings and commas, but does not check numbers and words. Of the path to the
+ * current value only the set of patterns that match so far is kept, for the few levels that
+ * patterns have. In a container where no pattern can match any more (most are such) only strings
+ * and brackets are read, up to its end.
  */
 #ifndef HOST_BROKER_REWRITE_REWRITE_JSON_INTERNAL_H
 #define HOST_BROKER_REWRITE_REWRITE_JSON_INTERNAL_H

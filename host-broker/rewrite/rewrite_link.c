@@ -1,4 +1,5 @@
-/* One link of a document: how it is written, its clean form, and the address that replaces its beginning. */
+/* One link of a document: how it is written, its clean form, and the address that replaces its
+ * beginning. */
 #include "host-broker/rewrite/rewrite_link_internal.h"
 
 #include <stdint.h>
@@ -8,7 +9,7 @@
 #include "host-broker/http/target.h"
 #include "host-broker/http/url_reference.h"
 
-/* --- notations --------------------------------------------------------------------------------- */
+/* --- notations --- */
 
 /* "\uXXXX": its 16 bits, or -1. */
 static int32_t read_unit(struct slice rest)
@@ -129,7 +130,7 @@ static size_t read_html(struct slice rest, char bytes[REWRITE_CHARACTER_MAX], si
 
 const struct rewrite_notation rewrite_html_notation = {.read = read_html, .root_slash = true};
 
-/* --- the clean form ---------------------------------------------------------------------------- */
+/* --- the clean form --- */
 
 #define CLEAN_MAX 16384 /* bytes with the escapes of cleaning; a longer link is left unchanged */
 
@@ -144,9 +145,10 @@ struct clean_link {
     size_t first; /* byte of the document where the link begins, after white space */
 };
 
-#define BYTE_PLAIN                                                                                 \
-    1u /* is the same in JSON, in HTML and in a clean link, and does not end the path */
-#define BYTE_VALID 2u /* besides, is valid anywhere in a path, but for '.' after '/' */
+/* The byte is the same in JSON, in HTML and in a clean link, and does not end the path. */
+#define BYTE_PLAIN 1u
+/* Besides, it is valid everywhere in a path, except '.' after '/'. */
+#define BYTE_VALID 2u
 #define BYTE_BOTH (BYTE_PLAIN | BYTE_VALID)
 
 static const uint8_t byte_classes[256] = {
@@ -188,8 +190,9 @@ static bool has_leading_dot(struct slice path)
     return false;
 }
 
-/* How many plain bytes the text begins with. *valid: each path within them is one that target_check_path
- * accepts. Cleared by a byte that is not valid everywhere, or by '.' after '/'. */
+/* How many plain bytes the text begins with. *valid: each path within them is one that
+ * target_check_path accepts. Cleared by a byte that is not valid everywhere, or by '.' after
+ * '/'. */
 static size_t plain_length(struct slice text, bool *valid)
 {
     size_t length = skip_class(text, 0, BYTE_VALID);
@@ -239,8 +242,8 @@ static void add_plain(struct clean_link *clean, struct slice plain, size_t at, s
     *solid = clean->text.length;
 }
 
-/* Adds one character, or all plain bytes that come next. Returns how many bytes of the document it took; 0
- * at the query, and at a malformed character (*sound becomes false). */
+/* Adds one character, or all plain bytes that come next. Returns how many bytes of the document it
+ * took; 0 at the query, and at a malformed character (*sound becomes false). */
 static size_t add_some(struct clean_link *clean, struct slice rest,
                        const struct rewrite_notation *notation, size_t at, size_t *solid,
                        bool *sound)
@@ -259,9 +262,9 @@ static size_t add_some(struct clean_link *clean, struct slice rest,
     return taken;
 }
 
-/* Cleans the link up to its query or fragment, which do not matter for the rule. Tabs and line ends are
- * dropped, and so is white space at both ends (WHATWG URL). False when the link is malformed, too long, or
- * empty. */
+/* Cleans the link up to its query or fragment, which do not matter for the rule. Tabs and line ends
+ * are dropped, and so is white space at both ends (WHATWG URL). False when the link is malformed,
+ * too long, or empty. */
 static bool clean_link(struct clean_link *clean, struct slice raw,
                        const struct rewrite_notation *notation)
 {
@@ -295,7 +298,7 @@ static size_t document_offset(const struct clean_link *clean, const char *byte)
     return clean->same ? offset : clean->from[offset];
 }
 
-/* --- the rewritten link ------------------------------------------------------------------------ */
+/* --- the rewritten link --- */
 
 /* False for relative links and other schemes, which stay unchanged. */
 static bool is_absolute(const struct url_reference *reference)
@@ -304,8 +307,8 @@ static bool is_absolute(const struct url_reference *reference)
     return url_reference_is_http(reference) && (reference->has_authority || rooted);
 }
 
-/* Appends the new beginning. Returns where the part of the clean link begins that is kept, or NULL when
- * nothing is kept. */
+/* Appends the new beginning. Returns where the part of the clean link begins that is kept, or NULL
+ * when nothing is kept. */
 static const char *append_new(struct url_text *out, const struct url_reference *reference,
                               const struct location_context *context,
                               const struct upstream_url *origin, bool origin_valid, bool path_valid)

@@ -1,17 +1,18 @@
-/* Which answers are rewritten: see rewrite_route.h. */
+/* The table of answers that are rewritten, and the shapes of paths that it names. */
 #include "host-broker/rewrite/rewrite_route.h"
 
+#include "common/os/cleanup.h"
 #include "host-broker/http/field.h"
 
 #define TYPES_MAX 5
-#define NO_TYPE "" /* the answer has no Content-Type */
+#define NO_TYPE "" /* an answer without Content-Type */
 
 #define NPM_ABBREVIATED "application/vnd.npm.install-v1+json"
 #define PYPI_JSON "application/vnd.pypi.simple.v1+json"
 #define PYPI_HTML "application/vnd.pypi.simple.v1+html"
 #define GIT_LFS "application/vnd.git-lfs+json"
 
-/* Shapes of paths. */
+/* --- shapes of paths --- */
 
 static bool next_segment(struct slice *path, struct slice *segment)
 {
@@ -46,7 +47,7 @@ static bool ends_with(struct slice path, struct slice end)
            memcmp(path.bytes + path.length - end.length, end.bytes, end.length) == 0;
 }
 
-/* What no package is called, but a file may be. Clients of npm name their types in Accept anyway. */
+/* Names that a file may have but no package. npm's clients are recognized by Accept anyway. */
 static bool is_file(struct slice segment)
 {
     static const struct slice endings[] = {
@@ -62,13 +63,14 @@ static bool is_file(struct slice segment)
         SLICE_LITERAL(".img"), SLICE_LITERAL(".bin"),  SLICE_LITERAL(".pem"),
         SLICE_LITERAL(".asc"), SLICE_LITERAL(".sig"),
     };
-    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(endings); i++)
         if (ends_with(segment, endings[i]))
             return true;
     return false;
 }
 
-/* /NAME, /@SCOPE%2fNAME or /@SCOPE/NAME under the rule, and a version or `latest` behind them. */
+/* /NAME, /@SCOPE%2fNAME or /@SCOPE/NAME under the rule, perhaps with a version or `latest`
+ * behind. */
 static bool is_package(struct slice rest, struct slice path)
 {
     struct slice segment;
@@ -86,7 +88,7 @@ static bool is_package(struct slice rest, struct slice path)
     return !next_segment(&rest, &segment) || (is_version(segment) && is_last(rest));
 }
 
-/* .../simple/ and .../simple/NAME/ at the upstream; devpi calls it +simple. */
+/* .../simple/ and .../simple/NAME/ at the upstream. devpi writes +simple. */
 static bool is_simple(struct slice rest, struct slice path)
 {
     struct slice segment;
@@ -119,8 +121,11 @@ static bool is_none(struct slice rest, struct slice path)
     return false;
 }
 
-/* The first row counts that applies: when the path has this shape, or the request names `asked` in Accept; and then to an
- * answer of one of these types. A package of npm's called config.json is none. */
+/* --- the table --- */
+
+/* A row applies to requests whose path has this shape or whose Accept names `asked`, and to answers
+ * of one of these types. The first row that applies counts, so config.json is cargo's and no
+ * package of npm. */
 static const struct row {
     enum rewrite_format format;
     bool post; /* else GET and HEAD */
@@ -140,7 +145,6 @@ static const struct row {
     {REWRITE_PYPI_HTML, false, is_none, PYPI_JSON, {PYPI_HTML, "text/html"}},
     {REWRITE_GIT_LFS, true, is_lfs_batch, NULL, {GIT_LFS, "application/json"}},
 };
-#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 
 /* A media type without its parameters. */
 static struct slice cut_type(struct slice value)
@@ -153,7 +157,7 @@ static struct slice cut_type(struct slice value)
 
 static bool accepts(const struct request_head *head, const char *type)
 {
-    for (size_t i = 0; type != NULL && i < head->field_count; i++) {
+    for (size_t i = 0; type && i < head->field_count; i++) {
         struct slice list = head->fields[i].value, element;
         if (!slice_equal_nocase(head->fields[i].name, SLICE_LITERAL("Accept")))
             continue;
@@ -171,14 +175,14 @@ uint32_t rewrite_route_candidates(const struct request_head *head, struct slice 
                slice_equal(head->method, SLICE_LITERAL("HEAD"));
     bool post = slice_equal(head->method, SLICE_LITERAL("POST"));
     uint32_t candidates = 0;
-    for (size_t i = 0; i < ROW_COUNT; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
         if ((rows[i].post ? post : get) &&
             (rows[i].shape(rest, path) || accepts(head, rows[i].asked)))
             candidates |= 1u << i;
     return candidates;
 }
 
-/* Encodings in which a quote is not one byte. */
+/* True for UTF-16 and UTF-32, in which a quote is more than one byte. */
 static bool is_wide(struct slice content_type)
 {
     for (size_t i = 0; i + 4 <= content_type.length; i++) {
@@ -195,9 +199,9 @@ enum rewrite_format rewrite_route_choose(uint32_t candidates, struct slice conte
     struct slice type = cut_type(content_type);
     if (is_wide(content_type))
         return REWRITE_NONE;
-    for (size_t i = 0; i < ROW_COUNT; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
         for (size_t k = 0; (candidates >> i & 1) != 0 && k < TYPES_MAX; k++)
-            if (rows[i].types[k] != NULL && slice_equal_nocase(type, slice_of(rows[i].types[k])))
+            if (rows[i].types[k] && slice_equal_nocase(type, slice_of(rows[i].types[k])))
                 return rows[i].format;
     return REWRITE_NONE;
 }

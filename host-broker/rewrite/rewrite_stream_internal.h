@@ -1,5 +1,5 @@
-/* What the readers of JSON and HTML do with the bytes of a document: they pass them on, or hold them as a
- * link until its end is known.
+/* What the readers of JSON and HTML do with the bytes of a document: they pass them on, or hold
+ * them as a link until its end is known.
  */
 #ifndef HOST_BROKER_REWRITE_REWRITE_STREAM_INTERNAL_H
 #define HOST_BROKER_REWRITE_REWRITE_STREAM_INTERNAL_H
@@ -32,12 +32,13 @@ static inline size_t rewrite_room(const struct rewrite_output *out)
 /* Passes bytes on. The caller has checked that there is room. */
 void rewrite_emit(struct rewrite_output *out, const char *bytes, size_t length);
 
-/* Holds further bytes of a link. False when the link has become too long: then everything held and these
- * bytes have been passed on, and the rest is no link. */
+/* Holds further bytes of a link. False when the link has become too long: then everything held and
+ * these bytes have been passed on, and the rest is no link. */
 bool rewrite_hold(struct rewrite_stream *stream, const char *bytes, size_t length,
                   struct rewrite_output *out);
 
-/* The link has ended: passes it on, rewritten if rewrite_link does so. *origin as in rewrite_link. */
+/* The link has ended: passes it on, rewritten if rewrite_link does so. *origin as in
+ * rewrite_link. */
 void rewrite_release(struct rewrite_stream *stream, const struct rewrite_notation *notation,
                      struct rewrite_output *out, struct upstream_url *origin);
 
