@@ -1,5 +1,5 @@
-/* A body's content out of a connection's bytes: one state, one step for each byte of framing, and whole
- * stretches of content handed out as they lie.
+/* Decodes a body: one step for each byte of framing; content is returned in place, in runs as long
+ * as possible.
  *
  *     LENGTH -> DONE
  *     SIZE -> [EXTENSION_*] -> SIZE_LF -> DATA -> DATA_CR -> DATA_LF -> SIZE ...
@@ -30,13 +30,13 @@ enum body_state {
     BODY_STATE_DONE,
     BODY_STATE_LENGTH, /* remaining bytes of content, then done */
     BODY_STATE_SIZE,
-    BODY_STATE_EXTENSION_START, /* behind a semicolon: blanks, then a name */
+    BODY_STATE_EXTENSION_START, /* after a semicolon: blanks, then a name */
     BODY_STATE_EXTENSION_NAME,
-    BODY_STATE_EXTENSION_VALUE, /* behind the equals sign */
+    BODY_STATE_EXTENSION_VALUE, /* after the equals sign */
     BODY_STATE_EXTENSION_TOKEN,
     BODY_STATE_EXTENSION_QUOTED,
-    BODY_STATE_EXTENSION_ESCAPE, /* behind a backslash in quotes */
-    BODY_STATE_EXTENSION_END,    /* behind the closing quote */
+    BODY_STATE_EXTENSION_ESCAPE, /* after a backslash in quotes */
+    BODY_STATE_EXTENSION_END,    /* after the closing quote */
     BODY_STATE_SIZE_LF,
     BODY_STATE_DATA, /* remaining bytes of content, then CR LF */
     BODY_STATE_DATA_CR,
@@ -87,7 +87,7 @@ static enum body_fault step_size(struct body_decoder *decoder, unsigned char byt
     return BODY_FAULT_CHUNK_SIZE;
 }
 
-/* What may follow an extension: another one, or the line's end. */
+/* After an extension: another one, or the line's end. */
 static enum body_fault end_extension(struct body_decoder *decoder, unsigned char byte)
 {
     if (byte == ';')

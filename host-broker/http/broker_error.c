@@ -1,4 +1,4 @@
-/* The table of what the broker itself answers, and its one shape. */
+/* The table of the broker's own errors, and how they are written. */
 #include "host-broker/http/broker_error.h"
 
 #include <assert.h>
@@ -8,8 +8,8 @@
 #include "common/json/json_writer.h"
 #include "host-broker/http/response_head.h"
 
-/* Upgrade comes with its connection option (RFC 9110 section 7.8), 405 with Allow (15.5.6), 401 with a
- * challenge (15.5.2) of a scheme that makes no client ask its user for a password. */
+/* RFC 9110 requires Connection: Upgrade with Upgrade (section 7.8), Allow with 405 (15.5.6) and a
+ * challenge with 401 (15.5.2). No client asks its user for a password for the scheme Codev. */
 const struct broker_error_kind broker_error_kinds[] = {
     [BROKER_ERROR_BAD_REQUEST] = {"codev_bad_request", 400, "malformed request", ""},
     [BROKER_ERROR_UNAUTHENTICATED] = {"codev_unauthenticated", 401,
@@ -19,12 +19,12 @@ const struct broker_error_kind broker_error_kinds[] = {
                                         "the connection's preface is malformed", ""},
     [BROKER_ERROR_ABSOLUTE_TARGET] =
         {"codev_absolute_target", 403,
-         "this is no forward proxy: ask for /gateway/... or /NAME/... of a rule", ""},
+         "the broker is not a forward proxy: request /gateway/... or /NAME/... of a rule", ""},
     [BROKER_ERROR_NO_RULE] = {"codev_no_rule", 403,
                               "no rule for that host: add one to sandbox-egress.json", ""},
-    [BROKER_ERROR_NOT_ALLOWED] = {"codev_not_allowed", 403,
-                                  "the gateway's allowed methods and paths do not include this one",
-                                  ""},
+    [BROKER_ERROR_NOT_ALLOWED] =
+        {"codev_not_allowed", 403,
+         "this method and path are not in the gateway's list (--gateway-allow)", ""},
     [BROKER_ERROR_UNKNOWN_NAME] = {"codev_unknown_name", 404,
                                    "no rule of that name in sandbox-egress.json", ""},
     [BROKER_ERROR_METHOD] = {"codev_method_not_allowed", 405,
@@ -33,12 +33,12 @@ const struct broker_error_kind broker_error_kinds[] = {
     [BROKER_ERROR_REQUEST_TIMEOUT] = {"codev_request_timeout", 408,
                                       "the request did not arrive in time", ""},
     [BROKER_ERROR_EXPECTATION] = {"codev_expectation", 417,
-                                  "of the expectations only 100-continue can be met", ""},
+                                  "the only supported Expect is 100-continue", ""},
     [BROKER_ERROR_UPGRADE] = {"codev_upgrade", 426,
-                              "no other protocol can be had here: use plain HTTP/1.1 requests",
+                              "other protocols are not supported: use plain HTTP/1.1 requests",
                               "Upgrade: HTTP/1.1\r\nConnection: Upgrade\r\n"},
     [BROKER_ERROR_HEAD_TOO_LARGE] = {"codev_head_too_large", 431, "request head over 64 KiB", ""},
-    [BROKER_ERROR_INTERNAL] = {"codev_internal", 500, "the broker met an internal error", ""},
+    [BROKER_ERROR_INTERNAL] = {"codev_internal", 500, "internal error of the broker", ""},
     [BROKER_ERROR_UPSTREAM_NAME] = {"codev_upstream_name", 502,
                                     "the upstream's host name could not be resolved", ""},
     [BROKER_ERROR_UPSTREAM_CONNECT] = {"codev_upstream_connect", 502,
@@ -49,8 +49,9 @@ const struct broker_error_kind broker_error_kinds[] = {
                             "the proxy could not be reached or refused the connection", ""},
     [BROKER_ERROR_PROXY_AUTHENTICATION] = {"codev_proxy_authentication", 502,
                                            "proxy authentication failed", ""},
-    [BROKER_ERROR_UPSTREAM_BROKEN] = {"codev_upstream_broken", 502,
-                                      "the upstream broke off or did not answer in HTTP", ""},
+    [BROKER_ERROR_UPSTREAM_BROKEN] =
+        {"codev_upstream_broken", 502,
+         "the upstream closed the connection early or did not answer in HTTP", ""},
     [BROKER_ERROR_BUSY] = {"codev_busy", 503, "too many requests at once: try again",
                            "Retry-After: 1\r\n"},
     [BROKER_ERROR_NO_LOGIN] = {"codev_no_login", 503,
@@ -58,8 +59,8 @@ const struct broker_error_kind broker_error_kinds[] = {
                                "Retry-After: 5\r\n"},
     [BROKER_ERROR_UPSTREAM_TIMEOUT] = {"codev_upstream_timeout", 504,
                                        "the upstream did not answer in time", ""},
-    [BROKER_ERROR_VERSION] = {"codev_http_version", 505,
-                              "only HTTP/1.1 and HTTP/1.0 are spoken here", ""},
+    [BROKER_ERROR_VERSION] = {"codev_http_version", 505, "only HTTP/1.1 and HTTP/1.0 are supported",
+                              ""},
 };
 
 static_assert(sizeof(broker_error_kinds) / sizeof(broker_error_kinds[0]) == BROKER_ERROR_COUNT,

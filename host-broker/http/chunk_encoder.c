@@ -1,4 +1,4 @@
-/* What stands before, behind and after the chunks of an answer. */
+/* The framing of an answer's chunks. */
 #include "host-broker/http/chunk_encoder.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* Field lines and their characters. Everything goes through one table of 256 classes, so that a byte
- * means the same to every parser of the broker.
+/* Field lines and their characters. All parsers of the broker use this one table of byte classes,
+ * so they agree about every byte.
  */
 #include "host-broker/http/field.h"
 

@@ -1,5 +1,5 @@
-/* Which fields pass, as tables. A name that ends with `*` here stands for all that begin with what is
- * before it; none is only that.
+/* The tables of header fields that do not pass. A name that ends with `*` stands for all names with
+ * that prefix.
  */
 #include "host-broker/http/header_policy.h"
 
@@ -10,17 +10,17 @@ const char *const route_kind_names[] = {[ROUTE_GATEWAY] = "gateway", [ROUTE_NAME
 static_assert(sizeof(route_kind_names) / sizeof(route_kind_names[0]) == ROUTE_KIND_COUNT,
               "one name for each kind");
 
-/* Of one connection only (RFC 9110 section 7.6.1), in both directions. Proxy and its family are what the
- * guest would say to a proxy of its own, or (httpoxy) to a CGI program's environment. */
+/* Hop-by-hop fields (RFC 9110 section 7.6.1), in both directions. Those that begin with Proxy are
+ * meant for a proxy of the guest, or reach the environment of CGI programs (httpoxy). */
 static const char *const connection_fields[] = {
     "connection", "http2-settings", "keep-alive",        "proxy*", "te",
     "trailer",    "upgrade",        "transfer-encoding", NULL,
 };
 
-/* Set anew, or answered here. */
+/* The broker writes these itself, or answers them. */
 static const char *const request_framing_fields[] = {"content-length", "expect", "host", NULL};
 
-/* Not for the gateway: other credentials, and what would tell it of another client, path or method than
+/* Not for the gateway: other credentials, and fields that state another client, path or method than
  * those that the broker has checked. */
 static const char *const gateway_request_fields[] = {
     "authorization",     "x-api-key",
@@ -36,7 +36,7 @@ static const char *const response_framing_fields[] = {"content-length", NULL};
 
 static const char *const gateway_response_fields[] = {"set-cookie", "set-cookie2", NULL};
 
-/* Of the upstream's bytes: no longer true of a document whose links were rewritten. */
+/* About the upstream's bytes: not correct for a document whose links were rewritten. */
 static const char *const rewritten_response_fields[] = {
     "accept-ranges", "content-digest",   "content-md5",
     "digest",        "last-modified",    "repr-digest",
@@ -44,7 +44,7 @@ static const char *const rewritten_response_fields[] = {
     "x-goog-hash",   "content-encoding", NULL,
 };
 
-/* Some servers hand x-api-key and x_api_key to a program as the same variable. */
+/* Some servers pass x-api-key and x_api_key to programs as the same variable. */
 static char fold(char byte)
 {
     return byte == '_' ? '-' : ascii_lower(byte);

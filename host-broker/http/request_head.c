@@ -6,11 +6,12 @@
  *     LINE_LF -> FIELD_START -> FIELD_NAME -> FIELD_VALUE -> LINE_LF ...
  *     FIELD_START -> END_LF -> DONE
  *
- * A byte that no transition accepts is a fault at once, without waiting for the end of the head: a client
- * that ends its lines with a bare LF never sends an empty line, so waiting would last until the time-out.
+ * A byte that no transition accepts is a fault at once, without waiting for the end of the head: a
+ * client that ends its lines with a bare LF never sends an empty line, so waiting would last until
+ * the time-out.
  *
- * Once the scan has shown that every line is well-formed, the lines are cut, and the fields that decide
- * about framing and the connection are decoded.
+ * Once the scan has shown that every line is well-formed, the lines are cut, and the fields that
+ * decide about framing and the connection are decoded.
  */
 #include "host-broker/http/request_head.h"
 
@@ -20,12 +21,13 @@
 const struct request_fault_kind request_fault_kinds[] = {
     [REQUEST_FAULT_NONE] = {BROKER_ERROR_INTERNAL, "no fault"},
     [REQUEST_FAULT_REQUEST_LINE] = {BROKER_ERROR_BAD_REQUEST, "malformed request line"},
-    [REQUEST_FAULT_VERSION] = {BROKER_ERROR_VERSION, "only HTTP/1.1 and HTTP/1.0 are spoken here"},
+    [REQUEST_FAULT_VERSION] = {BROKER_ERROR_VERSION, "only HTTP/1.1 and HTTP/1.0 are supported"},
     [REQUEST_FAULT_LINE_END] = {BROKER_ERROR_BAD_REQUEST, "a line does not end with CR LF"},
     [REQUEST_FAULT_FIELD_NAME] = {BROKER_ERROR_BAD_REQUEST, "malformed header field name"},
     [REQUEST_FAULT_FIELD_VALUE] = {BROKER_ERROR_BAD_REQUEST,
                                    "control character in a header field's value"},
-    [REQUEST_FAULT_FOLDING] = {BROKER_ERROR_BAD_REQUEST, "a header field is folded"},
+    [REQUEST_FAULT_FOLDING] = {BROKER_ERROR_BAD_REQUEST,
+                               "a header field is folded over several lines"},
     [REQUEST_FAULT_TOO_LARGE] = {BROKER_ERROR_HEAD_TOO_LARGE, "request head over 64 KiB"},
     [REQUEST_FAULT_TOO_MANY_FIELDS] = {BROKER_ERROR_HEAD_TOO_LARGE, "more than 128 header fields"},
     [REQUEST_FAULT_HOST_MISSING] = {BROKER_ERROR_BAD_REQUEST, "no Host field"},
@@ -46,7 +48,7 @@ static_assert(sizeof(request_fault_kinds) / sizeof(request_fault_kinds[0]) == RE
 /* --- the scan ------------------------------------------------------------------------------ */
 
 enum scan_state {
-    SCAN_START, /* zero: what a fresh struct request_scan holds */
+    SCAN_START, /* zero: the state of a zeroed struct request_scan */
     SCAN_EMPTY_LF,
     SCAN_METHOD,
     SCAN_TARGET_START,
@@ -119,7 +121,7 @@ static enum request_fault step_version(struct request_scan *scan, unsigned char 
     } else if (byte != '\r') {
         return REQUEST_FAULT_REQUEST_LINE;
     }
-    return go(scan, scan->state + 1); /* behind SCAN_VERSION_END stands SCAN_LINE_LF */
+    return go(scan, scan->state + 1); /* SCAN_LINE_LF follows SCAN_VERSION_END */
 }
 
 static enum request_fault step_field(struct request_scan *scan, unsigned char byte)
@@ -155,8 +157,8 @@ static enum request_fault step_field(struct request_scan *scan, unsigned char by
     return REQUEST_FAULT_LINE_END;
 }
 
-/* Most bytes leave the state as it is: those at `from` are passed in one go, up to `end`. */
-static size_t pass_run(const struct request_scan *scan, const char *bytes, size_t from, size_t end)
+/* Skips bytes that do not change the state, from `from` up to `end`. */
+static size_t skip_run(const struct request_scan *scan, const char *bytes, size_t from, size_t end)
 {
     const unsigned char *at = (const unsigned char *)bytes;
     if (scan->state == SCAN_FIELD_VALUE)
@@ -171,21 +173,21 @@ static size_t pass_run(const struct request_scan *scan, const char *bytes, size_
     return from;
 }
 
-/* How far a head may reach that began at scan->start. */
+/* The most that skip_run may skip: the end of the bytes, or of the largest head. */
 static size_t run_end(const struct request_scan *scan, size_t length)
 {
     size_t most = scan->start + REQUEST_HEAD_MAX;
     return length < most ? length : most;
 }
 
-/* Continues at scan->position. 1: the head ends at scan->position; 0: more bytes are needed; -1: *fault.
- * After 1, the bytes from scan->start on are a request line, field lines and an empty line, each with
- * CRLF, and hold no other CR or LF. */
+/* Continues at scan->position. 1: the head ends at scan->position; 0: more bytes are needed; -1:
+ * *fault. After 1, the bytes from scan->start on are a request line, field lines and an empty line,
+ * each with CRLF, and hold no other CR or LF. */
 static int scan_bytes(struct request_scan *scan, const char *bytes, size_t length,
                       enum request_fault *fault)
 {
     while (scan->position < length && scan->state != SCAN_DONE) {
-        scan->position = pass_run(scan, bytes, scan->position, run_end(scan, length));
+        scan->position = skip_run(scan, bytes, scan->position, run_end(scan, length));
         if (scan->position == length)
             break;
         unsigned char byte = (unsigned char)bytes[scan->position];
@@ -209,12 +211,12 @@ static int scan_bytes(struct request_scan *scan, const char *bytes, size_t lengt
 
 /* --- fields -------------------------------------------------------------------------------- */
 
-/* What the fields said so far. */
+/* What the fields so far have told. */
 struct decoding {
     bool host_seen, length_seen, coding_seen;
     bool close_named, upgrade_named; /* by Connection */
-    bool upgrade_offered;            /* something besides HTTP/2 */
-    struct request_head head;        /* last, as its fields are: most of it, and hardly used */
+    bool upgrade_offered;            /* a protocol other than HTTP/2 */
+    struct request_head head;        /* must be last: its unused fields are not initialized */
 };
 
 static bool is_host_byte(char byte)
@@ -229,8 +231,8 @@ static bool is_address_byte(char byte)
            (byte >= '0' && byte <= ':') || byte == '.';
 }
 
-/* "[" IPv6 "]" or reg-name, then perhaps a port (RFC 9110 section 7.2). Its value is not used for
- * anything: what is refused is what two servers could read differently. */
+/* "[" IPv6 "]" or reg-name, and an optional port (RFC 9110 section 7.2). The broker does not use
+ * the value; it refuses values that two servers could read differently. */
 static bool host_is_valid(struct slice host)
 {
     size_t i = 0;
@@ -289,7 +291,8 @@ static enum request_fault decode_length(struct decoding *decoding, struct slice 
     return REQUEST_FAULT_NONE;
 }
 
-/* The raw value: blanks before are usual, anything behind is how two parsers come to disagree. */
+/* Takes the raw value: spaces before the coding are usual, but parsers disagree about bytes after
+ * it. */
 static enum request_fault decode_coding(struct decoding *decoding, struct slice value)
 {
     if (decoding->coding_seen)
@@ -353,7 +356,7 @@ static enum request_fault decode_field(struct decoding *decoding, struct slice n
     return REQUEST_FAULT_NONE;
 }
 
-/* What only the whole head can tell. */
+/* Checks that need all fields. */
 static enum request_fault decode_end(struct decoding *decoding)
 {
     struct request_head *head = &decoding->head;
@@ -375,7 +378,8 @@ static enum request_fault decode_end(struct decoding *decoding)
     return REQUEST_FAULT_NONE;
 }
 
-/* METHOD SP TARGET SP HTTP/1.x CR LF, all of it known to be there; returns what follows. */
+/* Cuts METHOD SP TARGET SP HTTP/1.x CR LF, which the scan has found. Returns where the fields
+ * begin. */
 static const char *cut_request_line(struct request_head *head, const char *bytes, size_t length)
 {
     const char *space = memchr(bytes, ' ', length);

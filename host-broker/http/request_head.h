@@ -1,18 +1,19 @@
-/* The head of a request, RFC 9112 read strictly: the only HTTP parser between guest and upstream.
+/* The head of a request, parsed strictly by RFC 9112. This is the only HTTP parser between guest
+ * and upstream.
  *
- * Two steps. The scan walks the bytes once, whatever the pieces they arrive in, and finds the end of
- * the head or the first byte that can be in no valid head; its state is a few words, so a client that
- * sends byte by byte costs no more than one that sends all at once, and both get the same verdict.
- * Then, with the whole head there, the fields are cut into slices and what they say about framing is
- * decoded and checked. Nothing is copied or changed; nothing is allocated.
+ * The scan looks at each byte once, in whatever pieces the bytes arrive, until it finds the end of
+ * the head or the first byte that no valid head can have. Its state is a few words, so a client
+ * that sends byte by byte costs no more than one that sends everything at once, and both get the
+ * same result. When the head is complete, the fields are cut into slices, and those about framing
+ * are decoded and checked. Nothing is copied, changed or allocated.
  *
- * Refused although some servers take it: a bare LF or CR, folded lines, white space before the colon,
- * control bytes and NUL in a value, a second Host or Content-Length even when equal, Content-Length
- * beside Transfer-Encoding, any transfer coding but exactly `chunked` (nothing behind it, not even a
- * tab), Transfer-Encoding in HTTP/1.0, a missing, empty or malformed Host.
+ * Refused although some servers accept it: a bare LF or CR, folded lines, white space before the
+ * colon, control bytes and NUL in a value, a second Host or Content-Length even when equal,
+ * Content-Length beside Transfer-Encoding, any transfer coding but exactly `chunked` (followed by
+ * nothing, not even a tab), Transfer-Encoding in HTTP/1.0, a missing, empty or malformed Host.
  *
- * Not decided here: which targets and methods are served (target.h), and what a route may see of the
- * fields (header_policy.h).
+ * Which targets and methods are served is decided in target.h, which fields pass in
+ * header_policy.h.
  */
 #ifndef HOST_BROKER_HTTP_REQUEST_HEAD_H
 #define HOST_BROKER_HTTP_REQUEST_HEAD_H
@@ -36,7 +37,7 @@ enum request_fault {
     REQUEST_FAULT_REQUEST_LINE, /* not METHOD SP TARGET SP HTTP/1.x */
     REQUEST_FAULT_VERSION,
     REQUEST_FAULT_LINE_END,    /* a bare LF or a bare CR */
-    REQUEST_FAULT_FIELD_NAME,  /* no token directly before a colon */
+    REQUEST_FAULT_FIELD_NAME,  /* not a token directly before a colon */
     REQUEST_FAULT_FIELD_VALUE, /* a control byte */
     REQUEST_FAULT_FOLDING,
     REQUEST_FAULT_TOO_LARGE,
@@ -53,8 +54,8 @@ enum request_fault {
     REQUEST_FAULT_COUNT
 };
 
-/* What to answer: the error's type and the reason in words (static). The connection is closed after
- * it: nobody knows where the next request would begin. */
+/* The broker's answer: the error's type and the reason (a static string). The connection is closed
+ * after it, because the start of the next request is unknown. */
 struct request_fault_kind {
     enum broker_error error;
     const char *reason;
@@ -62,42 +63,44 @@ struct request_fault_kind {
 
 extern const struct request_fault_kind request_fault_kinds[REQUEST_FAULT_COUNT];
 
-/* How far the scan got. Zeroed ({0}) before the first byte of each request. */
+/* How far the scan has come. To be zeroed ({0}) before the first byte of each request. */
 struct request_scan {
     int state;       /* private */
     size_t position; /* bytes looked at */
-    size_t start;    /* where the request line begins, behind tolerated empty lines */
+    size_t start;    /* of the request line, after tolerated empty lines */
     size_t fields;   /* field lines seen */
     unsigned empty_lines;
 };
 
 struct request_head {
     struct slice method;
-    struct slice target; /* printable ASCII without space, form not looked at: see target.h */
+    struct slice target; /* printable ASCII without space; its form is not checked (target.h) */
     struct slice host;   /* value of Host; empty only for HTTP/1.0 without one */
     int minor_version;   /* 0 or 1 */
     enum body_framing framing;
     uint64_t content_length; /* with BODY_LENGTH */
     bool keep_alive;         /* HTTP/1.1 without `close`; always false for HTTP/1.0 */
     bool expect_continue;    /* never for HTTP/1.0, nor without a body */
-    bool upgrade; /* another protocol is asked for (RFC 9110 section 7.8), answered 426. An
-                              * offer of nothing but HTTP/2 (h2c, HTTP/2.0) is ignored as section 7.8
-                              * allows: JDK clients make one with each first plain request */
+    /* Another protocol is asked for (RFC 9110 section 7.8), which is answered 426. An offer of
+     * HTTP/2 alone (h2c, HTTP/2.0) is ignored, as section 7.8 allows: JDK clients send one with
+     * their first request. */
+    bool upgrade;
     size_t field_count;
-    struct field fields
-        [REQUEST_FIELDS_MAX]; /* field_count, in order, as sent, values without outer white space; last */
+    /* In order and as sent, but for white space around values. Must be last: only the used part of
+     * it is copied. */
+    struct field fields[REQUEST_FIELDS_MAX];
 };
 
-/* Looks at the `length` bytes received so far for this request; `bytes` may have moved since the last
- * call, but must begin with the same bytes. Returns the length of the head with its empty line (the
- * body begins behind it) and fills *out with slices into `bytes`; or 0: more bytes are needed; or
- * -EBADMSG and *fault. *out is touched on success only. The verdict depends on the bytes alone, not on
- * the pieces they came in; after -EBADMSG the scan is used up. */
+/* Parses the `length` bytes received so far for this request. `bytes` may have moved since the last
+ * call, but must begin with the same bytes. Returns the length of the head including its empty line
+ * (the body follows), with *out set to slices into `bytes`; 0 when more bytes are needed; or
+ * -EBADMSG and *fault. *out is set on success only. The result depends on the bytes alone, not on
+ * the pieces they came in. After -EBADMSG the scan cannot be used any more. */
 ssize_t request_head_parse(struct request_head *out, const char *bytes, size_t length,
                            struct request_scan *scan, enum request_fault *fault);
 
-/* True once a byte of the request line has been seen: what came before were tolerated empty lines, and
- * a connection that sent only these is idle rather than in the midst of a head. */
+/* True once a byte of the request line has come. A connection that has sent only empty lines is
+ * idle. */
 bool request_scan_begun(const struct request_scan *scan);
 
 #endif

@@ -1,11 +1,11 @@
-/* The head of an answer: status line, fields, and what ends the body. */
+/* The head of an answer: status line, fields, framing. */
 #include "host-broker/http/response_head.h"
 
 #include <errno.h>
 
 #include "common/text/number.h"
 
-/* The registry of RFC 9110 section 15 and its neighbours. */
+/* From the registry of status codes (RFC 9110 section 16.2.1). */
 static const struct {
     int status;
     const char *reason;

@@ -1,9 +1,8 @@
-/* Writes the head of an answer to the guest: status line, fields, and framing made anew.
+/* Writes the head of an answer to the guest: status line, fields, and new framing.
  *
- * Framing fields of the upstream are never copied (header_policy drops them); what ends the body is
- * decided here from facts: the request's method and version, the status, and whether the length is
- * known. The reason phrase comes from our own table, so no byte of the upstream's status line is
- * repeated.
+ * The upstream's framing fields are never copied (header_policy drops them). How the body ends is
+ * decided here, by the request's method and version, the status, and whether the length is known.
+ * The reason phrase comes from a table, so no byte of the upstream's status line is copied.
  */
 #ifndef HOST_BROKER_HTTP_RESPONSE_HEAD_H
 #define HOST_BROKER_HTTP_RESPONSE_HEAD_H
@@ -14,16 +13,16 @@
 
 #include "host-broker/base/slice.h"
 
-#define RESPONSE_HEAD_MAX                                                                          \
-    (128 * 1024) /* room for an upstream's head of 64 KiB with grown Locations */
+/* Room for an upstream's head of 64 KiB whose Location and Link fields have grown. */
+#define RESPONSE_HEAD_MAX (128 * 1024)
 
-/* How the end of an answer is known (RFC 9112 section 6.3). */
+/* How an answer ends (RFC 9112 section 6.3). */
 enum response_framing {
-    RESPONSE_EMPTY,   /* 1xx, 204: no content and no field about it */
-    RESPONSE_HEADERS, /* HEAD, 304: no content; Content-Length only tells what there would be */
+    RESPONSE_EMPTY,   /* 1xx, 204: no content, no Content-Length */
+    RESPONSE_HEADERS, /* HEAD, 304: no content; Content-Length is that of the content left out */
     RESPONSE_LENGTH,
     RESPONSE_CHUNKED,
-    RESPONSE_CLOSE, /* HTTP/1.0 and unknown length: the end of the connection */
+    RESPONSE_CLOSE, /* HTTP/1.0 and unknown length: ends with the connection */
     RESPONSE_FRAMING_COUNT
 };
 
@@ -33,12 +32,12 @@ struct response_facts {
     int status;
     bool length_known;
     uint64_t length; /* with length_known */
-    bool keep_alive; /* wanted; RESPONSE_CLOSE overrules it */
+    bool keep_alive; /* wanted; impossible with RESPONSE_CLOSE */
 };
 
 enum response_framing response_framing_choose(const struct response_facts *facts);
 
-/* True when the connection stays open behind this answer. */
+/* True when the connection stays open after this answer. */
 bool response_keeps_alive(const struct response_facts *facts);
 
 struct response_head {
@@ -47,24 +46,24 @@ struct response_head {
     bool overflow; /* sticky */
 };
 
-/* "Created" and the like, "" for a status that is not in the registry. */
+/* The reason phrase, "" for a status that is not in the registry. */
 const char *response_reason(int status);
 
-/* Begins with "HTTP/1.1 STATUS REASON". Status 100 to 999. */
+/* Writes "HTTP/1.1 STATUS REASON" and CRLF. Status 100 to 999. */
 void response_head_begin(struct response_head *head, char *buffer, size_t size, int status);
 
-/* Name and value must be valid (field_parse_line, or our own constants): CR, LF or NUL in them makes
- * the head overflow rather than split. */
+/* Writes a field. Name and value must be valid (from field_parse_line, or constants): CR, LF or NUL
+ * in them sets `overflow`, so that they cannot begin another line. */
 void response_head_field(struct response_head *head, struct slice name, struct slice value);
 
-/* Adds lines of our own, each with its CRLF. */
+/* Writes constant lines, each with its CRLF. */
 void response_head_lines(struct response_head *head, const char *lines);
 
-/* Adds Content-Length, Transfer-Encoding and Connection as `facts` demand, and the empty line. Returns
- * the length of the head, or -ENOSPC when it did not fit. */
+/* Writes Content-Length, Transfer-Encoding and Connection as `facts` require, and the empty line.
+ * Returns the length of the head, or -ENOSPC. */
 int response_head_finish(struct response_head *head, const struct response_facts *facts);
 
-/* What is sent before a body that the client holds back (Expect: 100-continue). */
+/* Asks the client for a body that it has not sent yet (Expect: 100-continue). */
 #define RESPONSE_CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
 
 #endif

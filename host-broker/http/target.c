@@ -1,4 +1,4 @@
-/* Which route a request names, and the path that goes to its upstream. */
+/* Parses a request's target, and checks paths for what could leave an upstream's prefix. */
 #include "host-broker/http/target.h"
 
 #include <assert.h>
@@ -9,14 +9,14 @@ const struct target_fault_kind target_fault_kinds[] = {
     [TARGET_FAULT_METHOD] = {BROKER_ERROR_METHOD, NULL},
     [TARGET_FAULT_ABSOLUTE] = {BROKER_ERROR_ABSOLUTE_TARGET, NULL},
     [TARGET_FAULT_ASTERISK] = {BROKER_ERROR_UNKNOWN_NAME,
-                               "no route has the target *: ask for /gateway/... or /NAME/..."},
-    [TARGET_FAULT_FORM] = {BROKER_ERROR_BAD_REQUEST, "the request's target is no path"},
+                               "the target * is not served: request /gateway/... or /NAME/..."},
+    [TARGET_FAULT_FORM] = {BROKER_ERROR_BAD_REQUEST, "the request's target is not a path"},
     [TARGET_FAULT_CHARACTER] = {BROKER_ERROR_BAD_REQUEST,
                                 "character in the path or query that must be percent-encoded, or "
                                 "an encoded control character"},
     [TARGET_FAULT_ESCAPE] = {BROKER_ERROR_BAD_REQUEST,
                              "percent sign in the path without two hexadecimal digits"},
-    [TARGET_FAULT_DOT_SEGMENT] = {BROKER_ERROR_BAD_REQUEST, "dot segment in the path"},
+    [TARGET_FAULT_DOT_SEGMENT] = {BROKER_ERROR_BAD_REQUEST, "dot segment (. or ..) in the path"},
 };
 
 static_assert(sizeof(target_fault_kinds) / sizeof(target_fault_kinds[0]) == TARGET_FAULT_COUNT,
@@ -46,12 +46,12 @@ int target_next_character(struct slice path, size_t *at, enum target_fault *faul
     return value;
 }
 
-/* Follows one segment as servers might read it: decoded once, ended by any kind of slash, with
- * parameters cut off at a semicolon. */
+/* One segment of a path as any server might read it: decoded once, ended by a slash or a backslash,
+ * cut off at a semicolon. */
 struct segment {
     unsigned dots;
-    bool other;      /* something besides dots: no dot segment */
-    bool parameters; /* behind a semicolon */
+    bool other;      /* it has a character that is no dot */
+    bool parameters; /* a semicolon has come */
 };
 
 static bool segment_is_dots(const struct segment *segment)
@@ -123,7 +123,7 @@ static enum target_fault check_query(struct slice query)
     return TARGET_FAULT_NONE;
 }
 
-/* The first piece of a text up to `byte`, and what follows with it. */
+/* Cuts the text before the first `byte` off the front of *rest. */
 static struct slice cut_before(struct slice *rest, char byte)
 {
     const char *found = rest->length > 0 ? memchr(rest->bytes, byte, rest->length) : NULL;

@@ -1,4 +1,4 @@
-/* The URL of an upstream, taken apart strictly. */
+/* Parses the URL of an upstream strictly, and writes its parts. */
 #include "host-broker/http/upstream_url.h"
 
 #include <arpa/inet.h>
@@ -18,7 +18,8 @@ static bool is_label_byte(char byte)
     return (byte >= 'a' && byte <= 'z') || is_digit(byte) || byte == '-' || byte == '_';
 }
 
-/* Four decimal parts of 0 to 255 without leading zeros: the one form that all resolvers read alike. */
+/* True for four decimal parts of 0 to 255 without leading zeros: the form that all resolvers read
+ * alike. */
 static bool is_plain_ipv4(const char *host)
 {
     struct in_addr address;
@@ -28,8 +29,8 @@ static bool is_plain_ipv4(const char *host)
            strcmp(canonical, host) == 0;
 }
 
-/* True when the last label is a number: such a host is an address or nothing (WHATWG URL, "ends in a
- * number"), and 0x7f000001 is one to getaddrinfo(3). */
+/* True when the last label is a number. Such a host is an address or invalid (WHATWG URL, "ends in
+ * a number"); getaddrinfo(3) takes 0x7f000001 for an address. */
 static bool ends_in_number(const char *host)
 {
     const char *label = strrchr(host, '.');
@@ -55,7 +56,7 @@ static const char *check_labels(const char *host)
                 return NULL;
             length = 0;
         } else if (!is_label_byte(*at)) {
-            return "the host holds a character that no host name has";
+            return "the host contains a character that is not allowed in host names";
         } else if (length++ == 0 && *at == '-') {
             return "a label of the host begins with a hyphen";
         }
@@ -65,12 +66,12 @@ static const char *check_labels(const char *host)
 static const char *parse_name(struct upstream_url *out, struct slice text)
 {
     if (text.length == 0)
-        return "there is no host";
+        return "the host is missing";
     if (text.length > UPSTREAM_HOST_MAX)
         return "the host is longer than 253 characters";
     for (size_t i = 0; i < text.length; i++) {
         if (text.bytes[i] == '\0')
-            return "the host holds a NUL byte";
+            return "the host contains a NUL byte";
         out->host[i] = ascii_lower(text.bytes[i]);
     }
     out->host[text.length] = '\0';
@@ -79,7 +80,7 @@ static const char *parse_name(struct upstream_url *out, struct slice text)
         return wrong;
     out->ipv4 = is_plain_ipv4(out->host);
     if (!out->ipv4 && ends_in_number(out->host))
-        return "the host is a number but no IPv4 address in four decimal parts";
+        return "the host is a number but not an IPv4 address of four decimal parts";
     return NULL;
 }
 
@@ -102,7 +103,7 @@ static const char *parse_port(struct upstream_url *out, struct slice text)
 {
     unsigned port = 0;
     if (text.length == 0)
-        return "a colon without a port";
+        return "the port after the colon is missing";
     for (size_t i = 0; i < text.length; i++) {
         if (!is_digit(text.bytes[i]) || i == 5)
             return "malformed port";
@@ -178,12 +179,11 @@ static const char *check_bytes(struct slice text)
     for (size_t i = 0; i < text.length; i++) {
         unsigned char byte = (unsigned char)text.bytes[i];
         if (byte == 0)
-            return "the URL holds a NUL byte";
+            return "the URL contains a NUL byte";
         if (byte <= ' ' || byte == 0x7f)
-            return "the URL holds white space or a control character";
+            return "the URL contains white space or a control character";
         if (byte > 0x7f)
-            return "the URL holds a character beyond ASCII (a host is written in punycode, "
-                   "xn--...)";
+            return "the URL contains a non-ASCII character (write the host in punycode, xn--...)";
     }
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* URLs of answers, cut: see url_reference.h. */
+/* Cleans and cuts URLs of answers; writes and reads /_undeclared/HOST. */
 #include "host-broker/http/url_reference.h"
 
 #include <errno.h>
@@ -36,14 +36,14 @@ void url_text_append_clean(struct url_text *text, unsigned char byte, bool *befo
         url_text_append(text, (struct slice){&same, 1});
 }
 
-/* Cuts what stands behind the first `mark` off `text`, without the mark. */
-static bool cut_behind(struct slice *text, char mark, struct slice *behind)
+/* Cuts *text before the first `mark`; *rest is the text after it. False when there is none. */
+static bool cut_at(struct slice *text, char mark, struct slice *rest)
 {
     const char *found = text->length > 0 ? memchr(text->bytes, mark, text->length) : NULL;
     if (!found)
         return false;
     size_t length = (size_t)(found - text->bytes);
-    *behind = (struct slice){found + 1, text->length - length - 1};
+    *rest = (struct slice){found + 1, text->length - length - 1};
     text->length = length;
     return true;
 }
@@ -64,8 +64,8 @@ static bool cut_scheme(struct slice *text, struct slice *scheme)
 struct url_reference url_reference_cut(struct slice text)
 {
     struct url_reference cut = {0};
-    cut.has_fragment = cut_behind(&text, '#', &cut.fragment);
-    cut.has_query = cut_behind(&text, '?', &cut.query);
+    cut.has_fragment = cut_at(&text, '#', &cut.fragment);
+    cut.has_query = cut_at(&text, '?', &cut.query);
     cut.has_scheme = cut_scheme(&text, &cut.scheme);
     cut.path = text;
     if (text.length >= 2 && text.bytes[0] == '/' && text.bytes[1] == '/') {
@@ -109,9 +109,9 @@ void url_text_append_undeclared(struct url_text *out, const struct upstream_url 
         upstream_url_authority(origin, host, sizeof(host));
         authority = slice_of(host);
     }
-    struct slice behind_user;
-    while (cut_behind(&(struct slice){authority.bytes, authority.length}, '@', &behind_user))
-        authority = behind_user; /* what stands before might be a password */
+    struct slice after_user;
+    while (cut_at(&(struct slice){authority.bytes, authority.length}, '@', &after_user))
+        authority = after_user; /* the user information may contain a password */
     url_text_append(out, SLICE_LITERAL("/" TARGET_UNDECLARED "/"));
     size_t start = out->length;
     for (size_t i = 0; i < authority.length; i++) {
@@ -123,7 +123,7 @@ void url_text_append_undeclared(struct url_text *out, const struct upstream_url 
     }
     struct slice written = {out->bytes + start, out->length - start};
     if (target_check_path(written) != TARGET_FAULT_NONE)
-        out->length = start; /* a host of dots: the answer will name none */
+        out->length = start; /* the host is "." or "..": the answer names none */
 }
 
 int url_reference_undeclared_host(const struct target *target, char *out, size_t size)

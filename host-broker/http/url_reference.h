@@ -1,10 +1,9 @@
-/* A URL as an answer holds it (in a header or in a document), cut into its parts (RFC 3986) for the
- * question of section 8 of the design: under which rule does it lie?
+/* A URL in a header or a document of an answer, cut into its parts (RFC 3986) to find the rule
+ * under which it lies.
  *
- * Nothing is compared as text: scheme and host without case, the effective port, and a path prefix that
- * ends at a segment boundary. What is cleaned, cut and normalised here is for judging only; what is
- * passed on, the callers decide. A clean text is what browsers would read: bytes that no URL may hold are
- * percent-encoded and backslashes before the query are slashes.
+ * The text is cleaned first, as browsers read it: bytes that are invalid in a URL are
+ * percent-encoded, and backslashes before the query become slashes. The clean form is for finding
+ * the rule only; the callers decide what of the original text is passed on.
  */
 #ifndef HOST_BROKER_HTTP_URL_REFERENCE_H
 #define HOST_BROKER_HTTP_URL_REFERENCE_H
@@ -15,7 +14,7 @@
 #include "host-broker/base/slice.h"
 #include "host-broker/http/upstream_url.h"
 
-/* A text that grows in a buffer of the caller's, always with room for a NUL behind it. */
+/* A text in a buffer of the caller, which always keeps room for a NUL. */
 struct url_text {
     char *bytes;
     size_t size, length;
@@ -24,10 +23,11 @@ struct url_text {
 
 void url_text_append(struct url_text *text, struct slice piece);
 
-/* %XX */
+/* Appends %XX. */
 void url_text_append_encoded(struct url_text *text, unsigned char byte);
 
-/* The next byte of a URL, cleaned. *before_query begins true, and is kept by the caller. */
+/* Appends the next byte of a URL, cleaned. The caller keeps *before_query, initially true, between
+ * calls. */
 void url_text_append_clean(struct url_text *text, unsigned char byte, bool *before_query);
 
 static inline struct slice url_text_slice(const struct url_text *text)
@@ -44,16 +44,16 @@ struct url_reference {
 /* Cuts a clean text; slices point into it. */
 struct url_reference url_reference_cut(struct slice text);
 
-/* True when it can lead to an upstream: no scheme, or http or https with an authority. */
+/* True for a reference without a scheme, and for http or https with an authority. */
 bool url_reference_is_http(const struct url_reference *reference);
 
-/* The origin that a reference names, seen from `base`. False when its host is none that could be
- * declared: user information, a host that upstream_url_parse_authority refuses. */
+/* The origin of a reference, resolved against `base`. False when no rule could have it: the
+ * authority has user information, or upstream_url_parse_authority refuses it. */
 bool url_reference_origin(struct upstream_url *out, const struct url_reference *reference,
                           const struct upstream_url *base);
 
-/* Appends "/_undeclared/HOST", where HOST is the origin's, or for an invalid one the authority without
- * user information. What a target could not hold is percent-encoded. */
+/* Appends "/_undeclared/HOST". HOST is the origin's host and port; if the origin is not valid, the
+ * authority without user information. Bytes that are invalid in a target are percent-encoded. */
 void url_text_append_undeclared(struct url_text *out, const struct upstream_url *origin,
                                 bool origin_valid, struct slice authority);
 

@@ -1,4 +1,4 @@
-/* The Link header: see link_field.h. */
+/* The Link header: only what stands between < and > is rewritten. */
 #include "host-broker/rules/link_field.h"
 
 #include <errno.h>
@@ -6,8 +6,7 @@
 
 #include "host-broker/http/url_reference.h"
 
-/* The length of what stands between links: up to the "<" of the next, not counting those in quoted
- * parameters. */
+/* The number of bytes before the "<" of the next link. A "<" in a quoted parameter begins none. */
 static size_t length_between(struct slice rest)
 {
     bool quoted = false;
@@ -30,7 +29,7 @@ static void append_target(struct url_text *out, struct slice target,
     static char url[3 * LOCATION_MAX];
     struct location_context declared = *context;
     declared.declared_only = true;
-    bool malformed = target.length == 0 || memchr(target.bytes, '<', target.length) != NULL;
+    bool malformed = target.length == 0 || memchr(target.bytes, '<', target.length);
     int length = malformed ? 0 : location_rewrite(url, sizeof(url), target, &declared);
     url_text_append(out, length > 0 ? (struct slice){url, (size_t)length} : target);
 }
@@ -46,7 +45,7 @@ int link_field_rewrite(char *out, size_t size, struct slice value,
         value.bytes += link ? length + 1 : length;
         value.length -= link ? length + 1 : length;
         const char *end = link && value.length > 0 ? memchr(value.bytes, '>', value.length) : NULL;
-        if (end == NULL)
+        if (!end)
             continue;
         struct slice target = {value.bytes, (size_t)(end - value.bytes)};
         append_target(&text, target, context);

@@ -1,9 +1,7 @@
-/* Where a redirect points, seen from inside.
- *
- * Three steps, each on the result of the last: the value is cleaned (bytes that no URL may hold are
- * percent-encoded, backslashes before the query become slashes, as browsers read them) and cut into parts;
- * the parts are resolved against the address that was asked; the result is looked up among the rules. What
- * comes out is judged again as a request when a client follows it, so nothing here opens anything.
+/* Rewrites Location in three steps: the value is cleaned and cut into parts (url_reference.h), the
+ * parts are resolved against the request's URL, and the result is looked up among the rules. A
+ * client that follows the new value makes a request that is checked like every other, so a wrong
+ * result here gives no access.
  */
 #include "host-broker/rules/location.h"
 
@@ -47,7 +45,7 @@ static void remove_dot_segments(struct url_text *path)
     path->length = out;
 }
 
-/* Section 5.2.2: the reference's path in the place where it was given. */
+/* RFC 3986 section 5.2.2: the reference's path, resolved against the base path. */
 static void resolve_path(struct url_text *out, const struct url_reference *reference,
                          struct slice base)
 {
@@ -128,7 +126,7 @@ int location_rewrite(char *out, size_t size, struct slice location,
     struct url_reference reference = url_reference_cut(url_text_slice(&cleaned));
     if (cleaned.length == 0 || reference.path.length + reference.authority.length == 0)
         if (!reference.has_query)
-            return 0; /* the address that was asked, but for a fragment */
+            return 0; /* the request's own URL, perhaps with a fragment */
     if (!url_reference_is_http(&reference))
         return 0;
     return rewrite(&(struct url_text){.bytes = out, .size = size}, &reference, context);

@@ -1,4 +1,4 @@
-/* sandbox-egress.json as text: grammar, names, URLs, and what is worth a warning. */
+/* Parses the text of sandbox-egress.json: syntax, names, URLs, warnings. */
 #include "host-broker/rules/rules.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #define NUMBER_TEXT_OF(number) #number
 #define NUMBER_TEXT(number) NUMBER_TEXT_OF(number)
 
-/* One parse: where a reason can be placed. */
+/* The text that is parsed, for the positions of errors. */
 struct parse {
     const char *file;
     const char *text;
@@ -28,7 +28,7 @@ static int refuse(const struct parse *parse, size_t offset, const char *reason)
                        reason);
 }
 
-/* A string's position is its opening quote's. */
+/* The position of a string is that of its opening quote. */
 static int refuse_value(const struct parse *parse, uint32_t index, const char *format,
                         const char *detail)
 {
@@ -51,21 +51,21 @@ const char *rules_check_name(struct slice name)
         if (i == 0)
             return "a rule's name must begin with a-z or 0-9";
         if (byte != '.' && byte != '_' && byte != '-')
-            return "a rule's name may hold a-z, 0-9, '.', '_' and '-' only";
+            return "a rule's name may contain only a-z, 0-9, '.', '_' and '-'";
     }
     if (slice_equal(name, SLICE_LITERAL(TARGET_GATEWAY)))
-        return "the name gateway is the gateway's own";
+        return "the name gateway is reserved for the model gateway";
     return NULL;
 }
 
 static int parse_name(const struct parse *parse, uint32_t index, struct rule *rule)
 {
-    char name[4 * RULE_NAME_MAX]; /* longer ones are refused as too long all the same */
+    char name[4 * RULE_NAME_MAX]; /* a longer name is refused as too long */
     int length = json_string(&parse->document, index, name, sizeof(name));
     if (length == -ENAMETOOLONG)
         length = RULE_NAME_MAX + 1;
     if (length < 0)
-        return refuse_value(parse, index, "%s", "a rule's name holds a NUL or a lone surrogate");
+        return refuse_value(parse, index, "%s", "a rule's name contains a NUL or a lone surrogate");
     const char *wrong = rules_check_name((struct slice){name, (size_t)length});
     if (wrong)
         return refuse_value(parse, index, "%s", wrong);
@@ -85,7 +85,7 @@ static int parse_url(const struct parse *parse, uint32_t index, struct rule *rul
     if (length == -ENAMETOOLONG)
         return refuse_value(parse, index, "%s", "the URL is longer than 2047 bytes");
     if (length < 0)
-        return refuse_value(parse, index, "%s", "the URL holds a NUL or a lone surrogate");
+        return refuse_value(parse, index, "%s", "the URL contains a NUL or a lone surrogate");
     if (upstream_url_parse(&rule->url, url, (size_t)length, &reason) < 0)
         return refuse_value(parse, index, "%s", reason.text);
     return 0;
@@ -99,7 +99,7 @@ static int parse_members(struct rules *out, const struct parse *parse)
                             json_type_names[document->tokens[0].type]);
     uint32_t twice = json_find_duplicate(document, 0);
     if (twice != 0)
-        return refuse_value(parse, twice, "%s", "this name stands here twice");
+        return refuse_value(parse, twice, "%s", "this name is used twice");
 
     for (uint32_t index = json_first(document, 0); index != 0;
          index = json_next(document, 0, index)) {
@@ -144,7 +144,7 @@ static bool has_host(const struct rules *rules, const char *host)
     return false;
 }
 
-/* Hosts whose pages link to another host, which then needs a rule of its own. */
+/* Hosts whose pages link to another host, which needs a rule too. */
 static const struct {
     const char *host, *companion;
 } companions[] = {

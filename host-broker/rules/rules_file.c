@@ -1,5 +1,6 @@
-/* sandbox-egress.json as a file: opened once, and everything asked of the opened descriptor, so that what
- * was checked is what is read.
+/* Reads the file sandbox-egress.json. Owner and mode are checked on the opened descriptor, so the
+ * file that was checked is the file that is read. These checks are POSIX's; the parser (rules.c)
+ * needs no system.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +17,8 @@
 
 #define DATABASE_ENTRY_MAX 65536 /* one entry of passwd or group with all its members */
 
-/* A group is the owner's private one when it is his primary group, has his name, and lists nobody else:
- * what useradd makes on systems with a umask of 002. */
+/* True when the group is the owner's primary group, has the owner's name, and has no other members:
+ * the group that useradd creates on systems with a umask of 002. */
 static bool group_is_private(uid_t owner, gid_t gid)
 {
     struct passwd user_entry, *user = NULL;
@@ -66,7 +67,7 @@ int rules_load(struct rules *out, const char *path, struct failure *why)
     static char text[RULES_FILE_MAX + 1];
 
     out->count = 0;
-    /* non-blocking: a FIFO must not hang the start before it is refused */
+    /* O_NONBLOCK: opening a FIFO would wait for a writer */
     CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return failure_errno(why, errno, "rules file %s", path);

@@ -171,7 +171,7 @@ def test_one_request_is_one_request_upstream(tmp_path, way, every):
 # --- rules ----------------------------------------------------------------------------------------
 
 MEANINGS = ("expected an object of name to URL", "the URL ", "a rule's name",
-            "this name stands here twice")
+            "this name is used twice")
 
 
 def test_every_json_text_as_rules(tmp_path):

@@ -116,7 +116,7 @@ static const struct {
     {{"--proxy", "pac+ftp://h/p.pac"}, "none of http://, https://, file:///"},
     {{"--proxy", "pac+file://"}, "none of http://, https://, file:///"},
     {{"--proxy", "ftp://user:secret@h"}, "scheme is none of"},
-    {{"--proxy", "http://"}, "there is no host"},
+    {{"--proxy", "http://"}, "the host is missing"},
     {{"--proxy", "direct://"}, "say none"},
     {{"--proxy", "http://h/path"}, "has a path"},
     {{"--proxy-auth-host", "h:1"}, "without a port"},

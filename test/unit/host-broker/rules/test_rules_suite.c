@@ -21,7 +21,7 @@ static struct rules rules;
 static bool is_about_meaning(const char *reason)
 {
     static const char *const meanings[] = {"expected an object of name to URL", "the URL ",
-                                           "a rule's name", "this name stands here twice"};
+                                           "a rule's name", "this name is used twice"};
     for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++)
         if (strstr(reason, meanings[i]))
             return true;
