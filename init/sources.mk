@@ -55,7 +55,6 @@ INIT_SRCS := \
     init/system/signals.c \
     init/system/sysctl.c \
     init/walls/drop.c \
-    init/walls/drop_verify.c \
     init/walls/dropped_child.c \
     init/walls/seccomp.c \
     init/wsl/wsl_cgroups.c \

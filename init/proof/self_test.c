@@ -121,7 +121,7 @@ static void run_checks(int out, const struct failure *why, void *argument)
         (void)io_write_full(out, &record, sizeof(record));
         return;
     }
-    dropped_child_plan(&plan, context.config, context.plan->account, -1, &out);
+    drop_plan_server(&plan, context.config, context.plan->account, -1);
     context.plan = &plan;
     for (size_t i = 0; i < ARRAY_LENGTH(checks); i++) {
         if (!applies(i, context.config))

@@ -100,19 +100,13 @@ int server_start(struct server *server, struct server_io *io, const struct boot_
 {
     const enum server_stdio mode = config->server.stdio;
     struct server_stdio_pair pair;
-    struct drop_plan plan = {
-        .account = account,
-        .cgroup_fd = cgroup_fd,
-        .controlling_tty = mode == STDIO_TTY ? STDIN_FILENO : -1,
-        .limit_nofile = config->limit_nofile,
-        .no_core = config->place == PLACE_WSL,
-        .user_namespaces = config->user_namespaces,
-        .filter = DROP_FILTER_SERVER,
-    };
+    struct drop_plan plan;
     int result = server_stdio_make(&pair, &config->server, account, why);
 
     if (result < 0)
         return result;
+    drop_plan_server(&plan, config, account, cgroup_fd);
+    plan.controlling_tty = mode == STDIO_TTY ? STDIN_FILENO : -1;
     const struct server_child child = {
         .config = config, .plan = &plan, .theirs = pair.theirs, .environment = environment};
     result = child_execute(&server->pid, become_server, (void *)&child, START_LIMIT_MS, why);

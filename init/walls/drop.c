@@ -1,13 +1,15 @@
-/* The drop: from root to an ordinary account (design, section 5).
+/* The drop: from root to an ordinary account, then the proof of it.
  *
  * A table of steps, in an order in which each is still possible and none can be undone by a later
  * one: what needs a capability comes before the ids change, the securebits are locked while
- * CAP_SETPCAP is there, the filter comes last because it would refuse the steps before it. A failed
- * step ends the child: half a drop is no state that anything may run in. What was done is then read
- * back and tried (drop_verify.c).
+ * CAP_SETPCAP is there, the filter comes late because it would refuse the steps before it. A failed
+ * step ends the child: nothing may run after half a drop.
  *
- * Ids are changed by the system calls themselves: the C library's functions would do it in all
- * threads, and there is one.
+ * The proof reads /proc/self/status, which shows the kernel's own state of the process; an absent
+ * line counts as wrong. Then it tries to become root again.
+ *
+ * Ids are changed by system calls: the functions of the C library would do it in all threads, and
+ * there is one.
  */
 #include "init/walls/drop.h"
 
@@ -18,6 +20,8 @@
 #include <linux/securebits.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -33,13 +37,14 @@
 #include "init/walls/seccomp.h"
 
 #define DROP_KEEP_MAX 32
-#define CORE_NO_HANDLER 1 /* for the kernel that means: not even for a pipe (fs/coredump.c) */
+#define STATUS_MAX 8192   /* the kernel writes about 1500 bytes */
+#define CORE_NO_HANDLER 1 /* the kernel starts no handler either (fs/coredump.c) */
 #define FIRST_SIGNAL 1
 #define LAST_SIGNAL 64
 #define KERNEL_SIGSET_BYTES 8
 #define LAST_CAPABILITY_TRIED 63 /* capability sets are 64 bits */
 
-/* Root is no longer special to this process and all it starts, and that cannot be changed back.
+/* uid 0 gives no capabilities to this process and all it starts, and this cannot be changed back.
  * Without NO_SETUID_FIXUP, so that changing the uid clears the capabilities; locked that way. */
 #define DROP_SECUREBITS                                                                            \
     (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED |                        \
@@ -47,10 +52,10 @@
 
 struct drop_state {
     const struct drop_plan *plan;
-    int status_fd; /* /proc/self/status, opened while there is a /proc; read when all is done */
+    int status_fd; /* /proc/self/status, opened while there is a /proc; read at the end */
 };
 
-/* Every step returns 0 or a negative errno; one that sets `why` itself says more than its name. */
+/* 0 or a negative errno. A step may set `why`; otherwise its name and the errno are reported. */
 typedef int drop_step(struct drop_state *state, struct failure *why);
 
 static int step_session(struct drop_state *state, struct failure *why)
@@ -74,8 +79,8 @@ static void sort(int *numbers, unsigned count)
     }
 }
 
-/* Closes all but 0 to 2 and those to keep: the gaps between them, in order. The cgroup's and the
- * root's are kept for their steps. */
+/* Closes all descriptors but 0 to 2 and those to keep, range by range. Those of the cgroup and the
+ * root are closed by their own steps. */
 static int step_descriptors(struct drop_state *state, struct failure *why)
 {
     int keep[DROP_KEEP_MAX + 2];
@@ -101,9 +106,9 @@ static int step_descriptors(struct drop_state *state, struct failure *why)
     return state->status_fd < 0 ? failure_errno(why, errno, "open /proc/self/status") : 0;
 }
 
-/* An ignored signal stays ignored through exec: SIGPIPE above all. The system call itself, since
- * the C library keeps some real-time signals to itself and would leave them as they were inherited;
- * all zero means SIG_DFL, no flag, no mask (struct kernel_sigaction is not larger on any
+/* An ignored signal stays ignored through exec, SIGPIPE above all. This is the system call itself,
+ * since the C library reserves some real-time signals and would leave them as they were inherited.
+ * All zero means SIG_DFL, no flag, no mask (struct kernel_sigaction is not larger on any
  * architecture of ours). */
 static int step_signals(struct drop_state *state, struct failure *why)
 {
@@ -132,7 +137,7 @@ static int step_umask(struct drop_state *state, struct failure *why)
 
 static_assert(sizeof(rlim_t) == 8, "struct rlimit is the kernel's struct rlimit64");
 
-/* The C library's functions would bring all its machinery for threads. */
+/* The C library's functions would link its code for threads. */
 static int limit_get(int resource, struct rlimit *limit)
 {
     return (int)syscall(SYS_prlimit64, 0, resource, NULL, limit);
@@ -143,8 +148,7 @@ static int limit_set(int resource, const struct rlimit *limit)
     return (int)syscall(SYS_prlimit64, 0, resource, limit, NULL);
 }
 
-/* As many as are wanted, or, where even root may not raise it (a container), as many as there may
- * be. */
+/* Sets the limit, or, where even root may not raise it (a container), the highest one allowed. */
 static int limit_raise(int resource, rlim_t wanted)
 {
     struct rlimit limit = {.rlim_cur = wanted, .rlim_max = wanted};
@@ -157,8 +161,7 @@ static int limit_raise(int resource, rlim_t wanted)
     return limit_set(resource, &limit) < 0 ? -errno : 0;
 }
 
-/* A hard limit below the one that is wanted may be one that even root cannot raise: then it
- * stays. */
+/* A hard limit that even root cannot raise stays. */
 static int limit_core(bool no_handler)
 {
     const struct rlimit none = {.rlim_cur = CORE_NO_HANDLER, .rlim_max = CORE_NO_HANDLER};
@@ -172,9 +175,9 @@ static int limit_core(bool no_handler)
     return limit_set(RLIMIT_CORE, &core);
 }
 
-/* The number of processes is the cgroup's to limit: per uid it would count by chance. Core files
- * are off until someone asks for them (ulimit -c), or crashes would litter the user's folders. What
- * the server starts is what the out-of-memory killer takes first; the agent keeps init's
+/* The cgroup limits the number of processes; the limit per uid would count those of other sandboxes
+ * too. Core files are off until ulimit -c asks for them, so that a crash leaves none in the user's
+ * folders. The out-of-memory killer prefers the server and all it starts; the relay keeps init's
  * protection. */
 static int step_limits(struct drop_state *state, struct failure *why)
 {
@@ -221,7 +224,7 @@ static int step_securebits(struct drop_state *state, struct failure *why)
     return prctl(PR_SET_SECUREBITS, DROP_SECUREBITS, 0, 0, 0) < 0 ? -errno : 0;
 }
 
-/* Up to the first one that this kernel does not know. */
+/* Up to the first capability that this kernel does not know. */
 static int step_bounding_set(struct drop_state *state, struct failure *why)
 {
     (void)state;
@@ -290,6 +293,115 @@ static int step_filter(struct drop_state *state, struct failure *why)
     return -EINVAL;
 }
 
+/* ---- proof ---- */
+
+/* The text behind "NAME:" up to the end of its line, without white space before it, or NULL. */
+static const char *status_value(const char *status, const char *name, size_t *length)
+{
+    size_t name_length = strlen(name);
+
+    for (const char *line = status; line && *line != '\0';) {
+        const char *end = strchr(line, '\n');
+        if (strncmp(line, name, name_length) == 0 && line[name_length] == ':') {
+            const char *value = line + name_length + 1;
+            value += strspn(value, " \t");
+            *length = strcspn(value, "\n");
+            return value;
+        }
+        line = !end ? NULL : end + 1;
+    }
+    return NULL;
+}
+
+static int expect(const char *status, const char *name, const char *wanted, struct failure *why)
+{
+    size_t length = 0;
+    const char *value = status_value(status, name, &length);
+
+    if (!value)
+        return failure_set(why, EPERM, "/proc/self/status has no %s", name);
+    while (length > 0 && (value[length - 1] == ' ' || value[length - 1] == '\t'))
+        length--;
+    if (length != strlen(wanted) || memcmp(value, wanted, length) != 0)
+        return failure_set(why, EPERM, "%s is \"%.*s\" and should be \"%s\"", name, (int)length,
+                           value, wanted);
+    return 0;
+}
+
+static int expect_ids(const char *status, const char *name, unsigned id, struct failure *why)
+{
+    char wanted[64];
+
+    snprintf(wanted, sizeof(wanted), "%u\t%u\t%u\t%u", id, id, id, id);
+    return expect(status, name, wanted, why);
+}
+
+static int check_status(const struct drop_plan *plan, const char *status, struct failure *why)
+{
+    static const char *const capability_sets[] = {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"};
+    const char *filter = plan->filter == DROP_FILTER_SERVER ? "2" : "0";
+    int result = expect_ids(status, "Uid", plan->account->uid, why);
+
+    if (result == 0)
+        result = expect_ids(status, "Gid", plan->account->gid, why);
+    if (result == 0)
+        result = expect(status, "Groups", "", why);
+    for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(capability_sets); i++)
+        result = expect(status, capability_sets[i], "0000000000000000", why);
+    if (result == 0)
+        result = expect(status, "NoNewPrivs", "1", why);
+    if (result == 0)
+        result = expect(status, "Seccomp", filter, why);
+    return result;
+}
+
+/* Each of these must be refused. When one works, the process has gained a right and must end. */
+static const char *regain_root(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct all[_LINUX_CAPABILITY_U32S_3] = {{~0u, ~0u, ~0u},
+                                                                   {~0u, ~0u, ~0u}};
+    gid_t root_group = 0;
+
+    if (syscall(SYS_setuid, 0) == 0)
+        return "setuid(0)";
+    if (syscall(SYS_setresuid, -1, 0, -1) == 0)
+        return "setresuid to 0";
+    if (syscall(SYS_setgid, 0) == 0)
+        return "setgid(0)";
+    if (syscall(SYS_setresgid, -1, 0, -1) == 0)
+        return "setresgid to 0";
+    if (syscall(SYS_setgroups, 1, &root_group) == 0)
+        return "setgroups";
+    if (syscall(SYS_capset, &header, all) == 0)
+        return "capset";
+    if (prctl(PR_SET_SECUREBITS, 0, 0, 0, 0) == 0)
+        return "clearing the securebits";
+    if (prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0)
+        return "clearing no_new_privs";
+    return NULL;
+}
+
+int drop_check_identity(const struct drop_plan *plan, int status_fd, struct failure *why)
+{
+    char status[STATUS_MAX];
+    ssize_t length = io_read_full(status_fd, status, sizeof(status) - 1);
+
+    if (length < 0)
+        return failure_errno(why, (int)-length, "read /proc/self/status");
+    status[length] = '\0';
+    return check_status(plan, status, why);
+}
+
+int drop_check_no_way_back(struct failure *why)
+{
+    const char *way = regain_root();
+
+    if (way)
+        return failure_set(why, EPERM, "%s works: root could be regained", way);
+    return 0;
+}
+
 static int step_verify(struct drop_state *state, struct failure *why)
 {
     int result = drop_check_identity(state->plan, state->status_fd, why);
@@ -327,6 +439,20 @@ static const struct {
     {"verification", step_verify},
     {"working directory", step_directory},
 };
+
+void drop_plan_server(struct drop_plan *plan, const struct boot_config *config,
+                      const struct account *account, int cgroup_fd)
+{
+    *plan = (struct drop_plan){
+        .account = account,
+        .cgroup_fd = cgroup_fd,
+        .controlling_tty = -1,
+        .limit_nofile = config->limit_nofile,
+        .no_core = config->place == PLACE_WSL,
+        .user_namespaces = config->user_namespaces,
+        .filter = DROP_FILTER_SERVER,
+    };
+}
 
 int drop_to_account(const struct drop_plan *plan, struct failure *why)
 {

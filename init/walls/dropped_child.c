@@ -1,8 +1,8 @@
-/* A short-lived child that has dropped exactly as the server will.
+/* A short-lived child with the rights of the server.
  *
- * Between fork and exec a child of PID 1 has PID 1's memory. This one never executes anything, so
- * it forgets the token and the way-in secret before it looks at anything of the guest's. (Nobody
- * can look at it either: changing the uid has made it non-dumpable.)
+ * A child that executes nothing keeps PID 1's memory, so it wipes the token and the way-in secret
+ * before it reads anything that the guest wrote. (No process of the guest can read its memory:
+ * changing the uid has made it non-dumpable.)
  */
 #include "init/walls/dropped_child.h"
 
@@ -15,23 +15,7 @@
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 
-void dropped_child_plan(struct drop_plan *plan, const struct boot_config *config,
-                        const struct account *account, int cgroup_fd, const int *keep_fd)
-{
-    *plan = (struct drop_plan){
-        .account = account,
-        .cgroup_fd = cgroup_fd,
-        .controlling_tty = -1,
-        .keep_fds = keep_fd,
-        .keep_count = 1,
-        .limit_nofile = config->limit_nofile,
-        .no_core = config->place == PLACE_WSL,
-        .user_namespaces = config->user_namespaces,
-        .filter = DROP_FILTER_SERVER,
-    };
-}
-
-/* The child's own copy: nobody else sees the change. */
+/* Changes the child's own copy only. */
 static void forget_secrets(const struct boot_config *config)
 {
     struct boot_config *own = (struct boot_config *)config;
@@ -78,7 +62,9 @@ int dropped_child_start(struct dropped_child *child, const struct boot_config *c
         return failure_errno(why, errno, "make a pipe");
     CLEANUP_FD int from = ends[0];
     CLEANUP_FD int to = ends[1];
-    dropped_child_plan(&plan, config, account, cgroup_fd, &to);
+    drop_plan_server(&plan, config, account, cgroup_fd);
+    plan.keep_fds = &to;
+    plan.keep_count = 1;
     pid_t pid = fork();
     if (pid < 0)
         return failure_errno(why, errno, "fork");

@@ -13,7 +13,6 @@ unit_mount_paths_SRCS += qemu-harness/launcher/folders/mount_spec.c
 DROP_DRIVER := $(VARIANT)/test/drop_driver
 host: $(DROP_DRIVER)
 $(DROP_DRIVER): $(patsubst %.c,$(HOST_OBJ)/%.o,test/harness/drop_driver.c init/walls/drop.c \
-	init/walls/drop_verify.c \
 		init/system/empty_root.c init/system/mount_api.c init/walls/seccomp.c init/machine/cgroups.c \
 	$(COMMON_SRCS))
 	$(call say,LD,$@)
