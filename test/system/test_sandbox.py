@@ -675,10 +675,39 @@ for i in range(400):
     assert rig.events()[-1]["event"] == "notice"
 
 
-def test_time_is_told(rig):
-    scenario = "channel = guest.ready(); guest.note(channel.wait_for('time')['unix_ns']); " + EXIT % "'code': 0"
+def test_time_is_told_when_the_guest_asks(rig):
+    """At once and of that moment, each question once; no file of events fills with it."""
+    scenario = """
+channel = guest.ready()
+for number in (1, 2, 2**62):
+    before = time.time_ns()
+    channel.send({"event": "time", "number": number})
+    answer = channel.wait_for("time")
+    assert before <= answer["unix_ns"] <= time.time_ns() and answer["number"] == number, answer
+""" + EXIT % "'code': 0"
     assert rig.run(scenario)[0] == 0
-    assert abs(rig.notes()[0] / 1e9 - time.time()) < PATIENCE
+    assert rig.notes() == []
+    assert [event["event"] for event in rig.events()] == ["hello", "ready", "exit"]
+
+
+def test_the_boot_configuration_has_the_time_at_which_it_is_sent(rig):
+    """Not that of the start of the machine, which needs seconds until it asks for it."""
+    scenario = """
+time.sleep(1)
+before = time.time_ns()
+channel = guest.ready()
+assert before <= channel.config["unix_ns"] <= time.time_ns(), channel.config
+""" + EXIT % "'code': 0"
+    assert rig.run(scenario)[0] == 0
+    assert rig.notes() == []
+
+
+def test_a_time_in_the_given_configuration_stays(rig):
+    given = rig.folder / "config.json"
+    given.write_text(json.dumps({"unix_ns": 12345}))
+    scenario = "channel = guest.ready(); guest.note(channel.config['unix_ns']); "
+    assert rig.run(scenario + EXIT % "'code': 0", "--config", given)[0] == 0
+    assert rig.notes() == [12345]
 
 
 def test_a_closed_standard_output_and_input(rig):

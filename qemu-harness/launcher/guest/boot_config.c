@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/json/json_writer.h"
@@ -186,16 +185,13 @@ static void write_way_in(struct json_writer *writer, const struct boot_config_pa
 static int write_base(char *out, const struct boot_config_parts *parts, struct failure *why)
 {
     char hostname[64];
-    struct timespec now;
     struct json_writer writer;
-    clock_gettime(CLOCK_REALTIME, &now);
     snprintf(hostname, sizeof(hostname), "codev-%s", parts->id);
     json_writer_start(&writer, out, BOOT_CONFIG_SIZE);
     json_write_object_begin(&writer);
     json_member_int(&writer, "protocol", PROTOCOL_VERSION);
     json_member_string(&writer, "id", parts->id);
     json_member_string(&writer, "hostname", hostname);
-    json_member_int(&writer, "unix_ns", (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
     json_write_name(&writer, "account");
     json_write_object_begin(&writer);
     json_member_string(&writer, "name", "codev");
@@ -208,7 +204,7 @@ static int write_base(char *out, const struct boot_config_parts *parts, struct f
     write_way_in(&writer, parts);
     json_write_object_end(&writer);
     int length = json_writer_finish(&writer, false);
-    if (length < 0 || length + 1 >= BOOT_CONFIG_SIZE)
+    if (length < 0 || length > BOOT_CONFIG_MAX)
         return failure_set(why, E2BIG, "the boot configuration is longer than %d bytes",
                            BOOT_CONFIG_SIZE);
     return length;
@@ -233,7 +229,7 @@ static int merge(char *out, const char *base_text, size_t base_length,
     if (result < 0)
         return failure_errno(why, -result, "--config: a name in it");
     int length = json_writer_finish(&writer, false);
-    if (length < 0 || length + 1 >= BOOT_CONFIG_SIZE)
+    if (length < 0 || length > BOOT_CONFIG_MAX)
         return failure_set(why, E2BIG, "--config: longer than %d bytes", BOOT_CONFIG_SIZE);
     return length;
 }

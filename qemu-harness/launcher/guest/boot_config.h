@@ -11,10 +11,12 @@
 #include "common/os/secret.h"
 #include "common/wire/protocol.h"
 #include "qemu-harness/launcher/folders/file_server.h"
+#include "qemu-harness/launcher/guest/control.h"
 #include "qemu-harness/launcher/run/broker.h"
 #include "qemu-harness/launcher/run/wsl.h"
 
 #define BOOT_CONFIG_SIZE CONTROL_LINE_MAX /* with its newline it is one line of the channel */
+#define BOOT_CONFIG_MAX (BOOT_CONFIG_SIZE - 2 - CONTROL_TIME_MAX) /* before unix_ns is added */
 
 enum boot_stdio { BOOT_PIPE, BOOT_TTY };
 

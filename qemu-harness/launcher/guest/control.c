@@ -2,6 +2,7 @@
 #include "qemu-harness/launcher/guest/control.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -114,8 +115,22 @@ static void control_queue(struct control *control, const char *text, size_t leng
     control->out_end += length;
 }
 
-void control_send_config(struct control *control, const char *json, size_t length)
+static int64_t unix_now(void)
 {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void control_send_config(struct control *control, const char *json, size_t length, bool add_time)
+{
+    char text[CONTROL_TIME_MAX];
+    if (add_time) {
+        int size = snprintf(text, sizeof(text), "{\"unix_ns\":%lld,", (long long)unix_now());
+        control_queue(control, text, (size_t)size);
+        json++; /* the brace */
+        length--;
+    }
     control_queue(control, json, length);
     control_queue(control, "\n", 1);
 }
@@ -135,14 +150,13 @@ static void command_finish(struct control *control, struct json_writer *writer)
         control_queue(control, writer->buffer, (size_t)length);
 }
 
-void control_send_time(struct control *control)
+void control_send_time(struct control *control, int64_t number)
 {
     char buffer[COMMAND_MAX];
     struct json_writer writer;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     command_start(&writer, buffer, sizeof(buffer), "time");
-    json_member_int(&writer, "unix_ns", (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+    json_member_int(&writer, "unix_ns", unix_now());
+    json_member_int(&writer, "number", number);
     command_finish(control, &writer);
 }
 

@@ -22,6 +22,7 @@
 
 #define CONTROL_OUT_SIZE (2 * 1024 * 1024) /* the boot configuration and full input credit fit */
 #define CONTROL_NAME_MAX 64
+#define CONTROL_TIME_MAX 40   /* of `unix_ns` with its value, in the boot configuration */
 #define CONTROL_TEXT_MAX 4096 /* of a message; longer ones are cut */
 
 enum control_state {
@@ -42,6 +43,7 @@ enum control_event_kind {
     EVENT_OUTPUT,
     EVENT_DROPPED,
     EVENT_CREDIT,
+    EVENT_TIME,
     EVENT_EXIT,
     EVENT_UNKNOWN,
     EVENT_KIND_COUNT
@@ -60,7 +62,8 @@ struct control_event {
                                   * is (READY), UNKNOWN: the event */
     char text[CONTROL_TEXT_MAX]; /* FAILED, WARNING: hostile, to be escaped */
     double ms;                   /* STAGE, READY (boot_ms) */
-    int64_t number; /* HELLO: protocol; CREDIT: bytes; DROPPED: lines; EXIT: code or signal */
+    int64_t number; /* HELLO: protocol; CREDIT: bytes; DROPPED: lines; EXIT: code or signal;
+                     * TIME: what the answer repeats */
     bool by_signal; /* EXIT */
     enum control_stream stream; /* OUTPUT */
     const unsigned char *data;  /* OUTPUT, valid until the next event */
@@ -97,9 +100,12 @@ int control_next(struct control *control, struct control_event *event, struct fa
 bool control_wants_write(const struct control *control);
 bool control_flush(struct control *control); /* false when the connection has ended */
 
+/* Sends the boot configuration, an object that is not empty. With `add_time` its first member
+ * becomes `unix_ns`, the time of this call (less than CONTROL_TIME_MAX bytes). */
+void control_send_config(struct control *control, const char *json, size_t length, bool add_time);
+
 /* Commands. */
-void control_send_config(struct control *control, const char *json, size_t length);
-void control_send_time(struct control *control);
+void control_send_time(struct control *control, int64_t number); /* answers the event `time` */
 void control_send_input(struct control *control, const void *data, size_t length);
 void control_send_input_end(struct control *control);
 void control_send_credit(struct control *control, enum control_stream stream, size_t bytes);

@@ -16,7 +16,7 @@ const char *const control_event_names[EVENT_KIND_COUNT] = {
     [EVENT_HELLO] = "hello",   [EVENT_STAGE] = "stage",     [EVENT_READY] = "ready",
     [EVENT_FAILED] = "failed", [EVENT_WARNING] = "warning", [EVENT_FIREWALL] = "firewall",
     [EVENT_OUTPUT] = "output", [EVENT_DROPPED] = "dropped", [EVENT_CREDIT] = "credit",
-    [EVENT_EXIT] = "exit",     [EVENT_UNKNOWN] = "?",
+    [EVENT_TIME] = "time",     [EVENT_EXIT] = "exit",       [EVENT_UNKNOWN] = "?",
 };
 
 const char *const control_stream_names[STREAM_COUNT] = {
@@ -131,6 +131,8 @@ static int read_event(struct control *control, const struct json *line, struct c
         return take_number(line, "lines", 0, INT64_MAX, &event->number);
     case EVENT_CREDIT:
         return take_number(line, "bytes", 0, CONTROL_CREDIT_INITIAL, &event->number);
+    case EVENT_TIME:
+        return take_number(line, "number", 1, INT64_MAX, &event->number);
     case EVENT_EXIT:
         return read_exit(line, event);
     case EVENT_UNKNOWN:

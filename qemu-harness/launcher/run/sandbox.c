@@ -18,8 +18,8 @@ void sandbox_init(struct sandbox *sandbox)
     sandbox->diagnostics = sandbox->console;
     sandbox->output.fd = sandbox->error.fd = -1;
     sandbox->way_in.unix_listener = sandbox->way_in.tcp_listener = -1;
-    sandbox->events.fd = sandbox->signals = sandbox->clock_watch = -1;
-    sandbox->kill_at = sandbox->sync_at = sandbox->hello_by = INT64_MAX;
+    sandbox->events.fd = sandbox->signals = -1;
+    sandbox->kill_at = sandbox->hello_by = INT64_MAX;
     for (unsigned i = 0; i < OPTION_REPEAT_MAX; i++)
         sandbox->file_server.connections[i] = -1;
 }
@@ -41,7 +41,6 @@ void sandbox_stop(struct sandbox *sandbox)
     mount_table_close(&sandbox->mounts);
     fd_close(&sandbox->vsock.device);
     fd_close(&sandbox->signals);
-    fd_close(&sandbox->clock_watch);
     run_folder_remove(&sandbox->folder);
     events_close(&sandbox->events);
     if (sandbox->config)

@@ -37,7 +37,6 @@
 #define EXIT_CANNOT_START 125
 #define HELLO_SECONDS_TCG 60
 #define HELLO_SECONDS_KVM 20
-#define TIME_SYNC_MS 10000
 #define POWER_OFF_MS 10000   /* from `exit` or the end of the channel to the end of QEMU */
 #define STOP_EXTRA_MS 15000  /* beyond the grace that the guest was given */
 #define HELPER_GRACE_MS 1000 /* a file server may end a little before QEMU does */
@@ -76,18 +75,17 @@ struct sandbox {
     struct events events;
     struct timeline timeline;
 
-    int signals;     /* signalfd */
-    int clock_watch; /* timerfd that tells of a jump of the clock */
-    char *config;    /* the boot configuration, until it was sent */
+    int signals;  /* signalfd */
+    char *config; /* the boot configuration, until it was sent */
     int config_length;
     char *overlay; /* --config */
     long overlay_length;
     bool config_sent, input_ended, log_drops, steers_terminal, broker_gone;
+    bool config_has_time; /* --config sets unix_ns */
     bool terminated;      /* an end by a signal to us, or by a reader of our output that left */
     int first_signal;     /* that ended us, 0 for none */
     int64_t hello_by;     /* ns: deadline for the guest's hello */
     int64_t started_at;   /* ns: spawn of QEMU */
-    int64_t sync_at;      /* ns: next time command */
     int64_t kill_at;      /* ns: what is not over then is killed; INT64_MAX: no limit */
     int64_t helper_ended; /* ns: when a process that the guest needs had ended; 0: none has */
     enum control_stream out_stream; /* what the guest calls our standard output: stdout or tty */
@@ -130,7 +128,5 @@ void sandbox_handle_control(struct sandbox *sandbox, short revents); /* sandbox_
 void sandbox_accept_control(struct sandbox *sandbox);
 void sandbox_handle_signals(struct sandbox *sandbox); /* sandbox_signals_linux.c */
 int sandbox_watch_signals(struct sandbox *sandbox, struct failure *why);
-int sandbox_watch_clock(struct sandbox *sandbox, struct failure *why);
-bool sandbox_clock_jumped(struct sandbox *sandbox);
 
 #endif

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
-#include "common/os/io.h"
 #include "common/text/escape.h"
 
 #define SHOWN_MAX 2048
@@ -23,13 +22,12 @@ void sandbox_accept_control(struct sandbox *sandbox)
 
 static void send_config(struct sandbox *sandbox)
 {
-    control_send_config(&sandbox->control, sandbox->config, (size_t)sandbox->config_length);
+    control_send_config(&sandbox->control, sandbox->config, (size_t)sandbox->config_length,
+                        !sandbox->config_has_time);
     secret_wipe(sandbox->config, BOOT_CONFIG_SIZE);
     free(sandbox->config);
     sandbox->config = NULL;
     sandbox->config_sent = true;
-    if (!sandbox->wsl.wanted) /* there the clock is everybody's */
-        sandbox->sync_at = sandbox->now + TIME_SYNC_MS * MILLISECONDS;
     timeline_add(&sandbox->timeline, "kernel", (double)(sandbox->now - sandbox->started_at) / 1e6);
 }
 
@@ -93,6 +91,7 @@ static void handle_event(struct sandbox *sandbox, const struct control_event *ev
     escape_text(name, sizeof(name), event->name, strlen(event->name), 0);
     escape_text(text, sizeof(text), event->text, strlen(event->text), 0);
     bool told = event->kind != EVENT_OUTPUT && event->kind != EVENT_CREDIT &&
+                event->kind != EVENT_TIME &&
                 !(event->kind == EVENT_UNKNOWN && events_is_own(event->name));
     if (told)
         events_guest_line(&sandbox->events, event->line, event->line_length);
@@ -110,7 +109,7 @@ static void handle_event(struct sandbox *sandbox, const struct control_event *ev
     case EVENT_FAILED:
         control_send_ack(&sandbox->control);
         sandbox_fail(sandbox, false, "%s: %s", name[0] ? name : "guest", text);
-        sandbox->kill_at = sandbox->now + POWER_OFF_MS * MILLISECONDS;
+        sandbox->kill_at = sandbox->now + POWER_OFF_MS * 1000000LL;
         break;
     case EVENT_WARNING:
         if (may_tell(sandbox))
@@ -135,6 +134,9 @@ static void handle_event(struct sandbox *sandbox, const struct control_event *ev
         if (events_is_own(event->name))
             sandbox_fail(sandbox, false,
                          "guest: it sent the event `%s`, which only the host may say", name);
+        break;
+    case EVENT_TIME:
+        control_send_time(&sandbox->control, event->number);
         break;
     case EVENT_CREDIT:
     case EVENT_KIND_COUNT:

@@ -13,12 +13,12 @@
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 
+#define MS 1000000LL
 #define CONSOLE_TAIL_LINES 20
 
 /* The fixed sources; the way in's connections stand behind them in the array. */
 enum source {
     SOURCE_SIGNALS,
-    SOURCE_CLOCK,
     SOURCE_LISTENER,
     SOURCE_CONTROL,
     SOURCE_STDIN,
@@ -50,7 +50,7 @@ void sandbox_over(struct sandbox *sandbox, int exit_status)
     sandbox->exit_status = exit_status;
     output_finish(&sandbox->output);
     output_finish(&sandbox->error);
-    sandbox->kill_at = sandbox->now + POWER_OFF_MS * MILLISECONDS;
+    sandbox->kill_at = sandbox->now + POWER_OFF_MS * MS;
 }
 
 void sandbox_fail(struct sandbox *sandbox, bool show_console, const char *format, ...)
@@ -84,7 +84,7 @@ void sandbox_request_stop(struct sandbox *sandbox, int exit_status_if_booting)
     if (sandbox->phase >= PHASE_STOPPING)
         return;
     sandbox->phase = PHASE_STOPPING;
-    sandbox->kill_at = sandbox->now + (SHUTDOWN_GRACE_MS + STOP_EXTRA_MS) * MILLISECONDS;
+    sandbox->kill_at = sandbox->now + (SHUTDOWN_GRACE_MS + STOP_EXTRA_MS) * MS;
     control_send_shutdown(&sandbox->control, SHUTDOWN_GRACE_MS);
 }
 
@@ -108,7 +108,6 @@ static void watch_sources(const struct sandbox *sandbox, struct pollfd *fds)
     short write = control_wants_write(control) ? POLLOUT : 0;
     short read = sandbox->phase < PHASE_OVER ? POLLIN : 0;
     watch(fds, SOURCE_SIGNALS, sandbox->signals, POLLIN);
-    watch(fds, SOURCE_CLOCK, sandbox->clock_watch, POLLIN);
     watch(fds, SOURCE_LISTENER, control->listener,
           control->state == CONTROL_LISTENING ? POLLIN : 0);
     watch(fds, SOURCE_CONTROL, control->fd, (short)(read | write));
@@ -196,7 +195,7 @@ static void note_helper_end(struct sandbox *sandbox, const struct process *proce
     if (!sandbox->helper_ended)
         sandbox->helper_ended = sandbox->now;
     if (sandbox->control.state == CONTROL_OPEN &&
-        sandbox->now - sandbox->helper_ended < HELPER_GRACE_MS * MILLISECONDS)
+        sandbox->now - sandbox->helper_ended < HELPER_GRACE_MS * MS)
         return;
     process_describe(process, how, sizeof(how));
     sandbox_fail(sandbox, !sandbox->terminated, "%s: it ended while the guest ran (%s)",
@@ -243,11 +242,6 @@ static void look_at_clock(struct sandbox *sandbox)
         sandbox->now >= sandbox->hello_by)
         sandbox_fail(sandbox, true, "guest: it did not say hello within %d s",
                      sandbox->accelerator.kvm ? HELLO_SECONDS_KVM : HELLO_SECONDS_TCG);
-    if (sandbox->control.state == CONTROL_OPEN && sandbox->config_sent &&
-        sandbox->phase < PHASE_OVER && sandbox->now >= sandbox->sync_at) {
-        control_send_time(&sandbox->control);
-        sandbox->sync_at = sandbox->now + TIME_SYNC_MS * MILLISECONDS;
-    }
     if (sandbox->phase < PHASE_OVER && sandbox->now >= sandbox->kill_at)
         sandbox_fail(sandbox, false, "guest: it did not end in time and was killed");
     if (sandbox->phase == PHASE_OVER && !output_pending(&sandbox->output) &&
@@ -258,25 +252,24 @@ static void look_at_clock(struct sandbox *sandbox)
 
 static int wait_milliseconds(const struct sandbox *sandbox)
 {
-    int64_t due = sandbox->phase < PHASE_OVER ? sandbox->sync_at : NEVER;
-    if (sandbox->phase == PHASE_BOOTING && sandbox->control.state < CONTROL_OPEN &&
-        sandbox->hello_by < due)
+    int64_t due = INT64_MAX;
+    if (sandbox->phase == PHASE_BOOTING && sandbox->control.state < CONTROL_OPEN)
         due = sandbox->hello_by;
     if (sandbox->kill_at > sandbox->now && sandbox->kill_at < due)
         due = sandbox->kill_at;
-    int64_t helper = sandbox->helper_ended + (HELPER_GRACE_MS + 1) * MILLISECONDS;
+    int64_t helper = sandbox->helper_ended + (HELPER_GRACE_MS + 1) * MS;
     if (sandbox->helper_ended && helper > sandbox->now && helper < due)
         due = helper;
-    return io_timeout_ms(due, sandbox->now);
+    if (due == INT64_MAX)
+        return -1;
+    int64_t left = (due - sandbox->now + MS - 1) / MS;
+    return left < 0 ? 0 : (int)left;
 }
 
 static void handle_sources(struct sandbox *sandbox, struct pollfd *fds)
 {
     if (fds[SOURCE_SIGNALS].revents)
         sandbox_handle_signals(sandbox);
-    if (fds[SOURCE_CLOCK].revents && sandbox_clock_jumped(sandbox) && sandbox->config_sent &&
-        !sandbox->wsl.wanted)
-        sandbox->sync_at = sandbox->now;
     if (fds[SOURCE_CONSOLE].revents)
         console_read(&sandbox->console);
     if (fds[SOURCE_DIAGNOSTICS].revents)

@@ -1,11 +1,9 @@
-/* Signals by signalfd(2), and a timer that tells when the clock was set or the machine slept. */
+/* Signals by signalfd(2): what each does to the sandbox. */
 #include "qemu-harness/launcher/run/sandbox.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 static const int watched_signals[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
@@ -57,27 +55,4 @@ void sandbox_handle_signals(struct sandbox *sandbox)
             break;
         }
     }
-}
-
-static int arm_clock_watch(int fd)
-{
-    /* far away: it only ever fires by ECANCELED */
-    struct itimerspec never = {.it_value = {.tv_sec = INT32_MAX}};
-    return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
-}
-
-int sandbox_watch_clock(struct sandbox *sandbox, struct failure *why)
-{
-    sandbox->clock_watch = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (sandbox->clock_watch < 0 || arm_clock_watch(sandbox->clock_watch))
-        return failure_errno(why, errno, "timerfd");
-    return 0;
-}
-
-bool sandbox_clock_jumped(struct sandbox *sandbox)
-{
-    uint64_t ticks;
-    bool jumped = read(sandbox->clock_watch, &ticks, sizeof(ticks)) < 0 && errno == ECANCELED;
-    arm_clock_watch(sandbox->clock_watch);
-    return jumped;
 }

@@ -196,7 +196,7 @@ static int step_ready_broker(struct sandbox *sandbox, struct failure *why)
 
 /* --config may have changed it. A log has no credit, it drops instead; only a terminal's bytes go to ours as they
  * are. */
-static int look_at_stdio(struct sandbox *sandbox, struct failure *why)
+static int look_at_config(struct sandbox *sandbox, struct failure *why)
 {
     CLEANUP_FREE struct json_token *tokens = calloc(CONTROL_TOKENS_MAX, sizeof(*tokens));
     struct json config;
@@ -206,6 +206,7 @@ static int look_at_stdio(struct sandbox *sandbox, struct failure *why)
     if (json_parse(&config, sandbox->config, (size_t)sandbox->config_length, tokens,
                    CONTROL_TOKENS_MAX, &where))
         return failure_set(why, E2BIG, "%s", where.reason);
+    sandbox->config_has_time = json_member(&config, 0, "unix_ns") != 0;
     uint32_t server = json_member(&config, 0, "server");
     uint32_t stdio = server ? json_member(&config, server, "stdio") : 0;
     sandbox->log_drops = stdio && json_string_equals(&config, stdio, "log");
@@ -242,7 +243,7 @@ static int step_boot_config(struct sandbox *sandbox, struct failure *why)
     if (!sandbox->config)
         return failure_errno(why, ENOMEM, "boot configuration");
     sandbox->config_length = boot_config_write(sandbox->config, &parts, why);
-    return sandbox->config_length < 0 ? sandbox->config_length : look_at_stdio(sandbox, why);
+    return sandbox->config_length < 0 ? sandbox->config_length : look_at_config(sandbox, why);
 }
 
 static int step_run_folder(struct sandbox *sandbox, struct failure *why)
@@ -257,7 +258,6 @@ struct start_step {
 
 static const struct start_step start_steps[] = {
     {"signals", sandbox_watch_signals},
-    {"clock", sandbox_watch_clock},
     {"config", step_config},
     {"runtime-folder", step_run_folder},
     {"machine", step_machine},

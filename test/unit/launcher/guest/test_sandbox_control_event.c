@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/text/encoding.h"
@@ -95,6 +96,9 @@ static void known_events(void **state)
     assert_int_equal(event.stream, STREAM_STDERR);
     assert_int_equal(event.length, 3);
     assert_memory_equal(event.data, "\x00\xff\n", 3);
+    assert_int_equal(say("{\"event\":\"time\",\"number\":7}", &event, &why), 1);
+    assert_int_equal(event.kind, EVENT_TIME);
+    assert_int_equal(event.number, 7);
     assert_int_equal(say("{\"event\":\"from-the-future\",\"x\":{}}", &event, &why), 1);
     assert_int_equal(event.kind, EVENT_UNKNOWN);
 }
@@ -121,6 +125,9 @@ static void broken_events(void **state)
         "{\"event\":\"output\",\"stream\":\"stdout\",\"data\":7}",
         "{\"event\":\"credit\",\"bytes\":-5}",
         "{\"event\":\"credit\",\"bytes\":99999999999}",
+        "{\"event\":\"time\"}",
+        "{\"event\":\"time\",\"number\":0}",
+        "{\"event\":\"time\",\"number\":\"1\"}",
     };
     (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
@@ -230,8 +237,46 @@ static void a_guest_that_does_not_read(void **state)
     (void)state;
     hello();
     for (int i = 0; i < 100000 && !control.overflow; i++)
-        control_send_time(&control);
+        control_send_time(&control, 1);
     assert_true(control.overflow);
+}
+
+static int64_t unix_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* The line that the guest gets. */
+static const char *line_sent(void)
+{
+    static char line[256];
+    assert_true(control_flush(&control));
+    ssize_t length = read(guest, line, sizeof(line) - 1);
+    assert_true(length > 0);
+    line[length] = '\0';
+    return line;
+}
+
+static void the_time_is_that_of_sending(void **state)
+{
+    static const char config[] = "{\"protocol\":1}";
+    int64_t before = unix_now();
+    long long told = 0;
+    int end = 0;
+    (void)state;
+    hello();
+    control_send_config(&control, config, sizeof(config) - 1, true);
+    sscanf(line_sent(), "{\"unix_ns\":%lld,\"protocol\":1}\n%n", &told, &end);
+    assert_true(end > 0 && before <= told && told <= unix_now());
+    control_send_config(&control, config, sizeof(config) - 1, false);
+    assert_string_equal(line_sent(), "{\"protocol\":1}\n");
+    before = unix_now();
+    end = 0;
+    control_send_time(&control, 7);
+    sscanf(line_sent(), "{\"command\":\"time\",\"unix_ns\":%lld,\"number\":7}\n%n", &told, &end);
+    assert_true(end > 0 && before <= told && told <= unix_now());
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
@@ -248,6 +293,7 @@ int main(void)
         TEST(a_silent_end_is_forgotten),
         TEST(credit_bounds_input),
         TEST(a_guest_that_does_not_read),
+        TEST(the_time_is_that_of_sending),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
