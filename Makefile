@@ -151,7 +151,8 @@ BENCH_PROGRAMS := $(if $(BENCH_SRCS),$(BIN)/bench-load $(BIN)/bench-count.so $(G
 	$(NFT_DRIVER))
 IMAGE := $(GUEST)/rootfs.erofs $(GUEST)/rootfs.tar
 TOOLS := $(B)/tools/.complete
-RIG := $(if $(and $(RIG_MAIN),$(filter x86_64,$(ARCH))),$(GUEST)/rig/initramfs $(BIN)/codev-rig)
+RIG := $(if $(and $(RIG_MAIN),$(filter x86_64,$(ARCH))),\
+	$(GUEST)/rig/initramfs $(BIN)/codev-rig $(BIN)/codev-sandbox-wsl)
 
 .PHONY: all host guest programs kernel image tools rig packages unit system qemu test-qemu fuzz \
 	fuzz-targets test lint \
@@ -178,7 +179,7 @@ help:
 	@echo 'make boots              $(BOOTS) boots in a row (BOOTS=)'
 	@echo 'make soak               mixed load on the broker for SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make bench PART=NAME    measurements (boot relay vsock broker firewall scaling rewrite)'
-	@echo 'make rig                the machine that behaves as WSL does, for tests'
+	@echo 'make rig                the machine that behaves as WSL does, and codev-sandbox-wsl, for tests'
 	@echo 'make host|programs|kernel|image|tools|packages|clean'
 	@echo 'V=1 shows commands, KERNEL_SRC=DIR takes another kernel source'
 
@@ -233,6 +234,7 @@ $(1): $(call host_objects,$(2)) $(HOST_OBJ)/libcommon.a
 endef
 $(eval $(call host_program,$(BIN)/codev-broker,$(BROKER_SRCS) $(BROKER_MAIN),$(BROKER_LIBS)))
 $(eval $(call host_program,$(BIN)/codev-sandbox,$(SANDBOX_SRCS) $(SANDBOX_MAIN),$(SANDBOX_LIBS)))
+$(eval $(call host_program,$(BIN)/codev-sandbox-wsl,$(SANDBOX_SRCS) $(SANDBOX_WSL_SRCS) $(SANDBOX_WSL_MAIN),$(SANDBOX_LIBS)))
 $(eval $(call host_program,$(BIN)/codev-agent,$(AGENT_SRCS) $(AGENT_MAIN)))
 $(eval $(call host_program,$(BIN)/bench-load,$(BENCH_SRCS) $(BENCH_HOST_SRCS),$(BENCH_LIBS)))
 
@@ -355,6 +357,7 @@ ALL_SOURCES = $(COMMON_SRCS) $(COMMON_GUEST_SRCS) $(NFT_SRCS) $(INIT_SRCS) $(INI
 	$(AGENT_SRCS) $(AGENT_MAIN) \
 	$(BROKER_SRCS) $(BROKER_MAIN) $(SANDBOX_SRCS) $(SANDBOX_MAIN) $(VSOCK_FIXES_SRCS) $(SAN_SRCS) \
 	$(SAN_FIRST_SRCS) $(PROBE_SRCS) $(PROBE_MAIN) $(AGENT_RECONNECT_SRCS) $(RIG_SRCS) $(RIG_MAIN) \
+	$(SANDBOX_WSL_SRCS) $(SANDBOX_WSL_MAIN) \
 	$(BENCH_SRCS) $(BENCH_HOST_SRCS) $(BENCH_GUEST_SRCS) $(BENCH_COUNT_SRCS) \
 	$(foreach test,$(UNIT_TESTS),$(unit_$(test)_SRCS)) $(foreach \
 	target,$(FUZZ_TARGETS),$(fuzz_$(target)_SRCS))

@@ -1,61 +1,14 @@
-/* codev-sandbox: runs a command in a micro-VM, and stands for what an app on the host does.
+/* codev-sandbox: runs a command in a micro-VM. It is the reference for what an app does on the
+ * host.
  *
- * It starts the broker, the file servers, the vsock device and QEMU, speaks the control channel with
- * codev-init, lends the command this program's terminal or pipes, and joins a socket on the host to the
- * command's port. Its exit status is the command's; 128+N when a signal ended it; 125 when the sandbox
- * could not start or go on, with one line `codev-sandbox: STAGE: reason`. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "common/text/escape.h"
-#include "common/wire/protocol.h"
-#include "qemu-harness/launcher/run/sandbox.h"
-
-/* Descriptors 0 to 2 are never something else of ours. */
-static void open_standard_descriptors(void)
-{
-    int fd;
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        close(fd);
-}
-
-static int report(const char *prefix, const struct failure *why)
-{
-    char shown[2 * FAILURE_TEXT_MAX];
-    escape_text(shown, sizeof(shown), why->text, strlen(why->text), 0);
-    fprintf(stderr, "codev-sandbox: %s%s\n", prefix, shown);
-    return EXIT_CANNOT_START;
-}
+ * It starts the broker, the file servers, the vsock device and QEMU, speaks the control channel
+ * with codev-init, connects the command to this program's terminal or pipes, and connects a
+ * socket on the host to the command's port. Its exit status is the command's; 128+N when signal N
+ * ended the command; 125 when the sandbox could not start or go on, with one line `codev-sandbox:
+ * STEP: reason`. */
+#include "qemu-harness/launcher/run/launcher.h"
 
 int main(int argc, char **argv)
 {
-    static struct sandbox sandbox;
-    struct failure why = {""};
-    open_standard_descriptors();
-    process_close_inherited();
-    sandbox_init(&sandbox);
-    if (options_parse(&sandbox.options, argc, argv, &why))
-        return report("usage: ", &why);
-    if (sandbox.options.help) {
-        options_print_help(stdout);
-        return 0;
-    }
-    if (sandbox.options.version) {
-        puts("codev-sandbox " CODEV_VERSION);
-        return 0;
-    }
-    int result = sandbox_start(&sandbox, &why);
-    int status = EXIT_CANNOT_START;
-    if (result == 0 || result == -EINTR)
-        status = sandbox_run(&sandbox);
-    else
-        sandbox_report_start(&sandbox, &why);
-    sandbox_stop(&sandbox);
-    return status;
+    return launcher_run(argc, argv, &qemu_machine);
 }

@@ -10,3 +10,6 @@ RIG_SRCS := \
     qemu-harness/wsl-rig/stand_ins.c \
     qemu-harness/wsl-rig/unrule.c \
     qemu-harness/wsl-rig/windows_executable.c
+# codev-sandbox-wsl: the launcher's own sources with the rig as the machine, for tests.
+SANDBOX_WSL_MAIN := qemu-harness/wsl-rig/launcher/main.c
+SANDBOX_WSL_SRCS := qemu-harness/wsl-rig/launcher/wsl_machine.c

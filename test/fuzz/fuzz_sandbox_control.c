@@ -1,5 +1,5 @@
-/* Lines of a hostile guest: whatever it says, an event's parts stay within their bounds, credit never grows beyond what was
- * given, and text is always ended. */
+/* Lines of a hostile guest: whatever it says, an event's parts stay within their bounds, credit
+ * never grows beyond what was given, and text is always ended. */
 #include <string.h>
 
 #include "qemu-harness/launcher/guest/control.h"

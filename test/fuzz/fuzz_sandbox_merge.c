@@ -1,23 +1,16 @@
-/* Two JSON objects with a NUL between them: merged they are JSON, and merging once more with the same overlay changes nothing
- * but possibly the order. */
+/* Two JSON objects with a NUL between them, the second laid over the first: the result is JSON, and
+ * laying the same overlay over it once more changes nothing. */
 #include <string.h>
 
-#include "qemu-harness/launcher/guest/json_merge.h"
 #include "test/fuzz/fuzz.h"
+#include "test/harness/json_replay.h"
 
 #define TOKENS 2048
 #define TEXT 65536
 
 static struct json_token base_tokens[TOKENS], overlay_tokens[TOKENS], merged_tokens[2 * TOKENS];
+static bool used[TOKENS];
 static char merged_text[TEXT], again_text[TEXT];
-
-static int merge(const struct json *base, const struct json *overlay, char *out)
-{
-    struct json_writer writer;
-    json_writer_start(&writer, out, TEXT);
-    int result = json_merge(&writer, base, 0, overlay, 0);
-    return result < 0 ? result : json_writer_finish(&writer, false);
-}
 
 static int parse_object(struct json *json, const char *text, size_t length,
                         struct json_token *tokens, uint32_t count)
@@ -41,11 +34,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         parse_object(&overlay, middle + 1, size - (size_t)(middle + 1 - text), overlay_tokens,
                      TOKENS))
         return 0;
-    int length = merge(&base, &overlay, merged_text);
+    int length = json_replay(&base, &overlay, used, merged_text, TEXT);
     if (length < 0)
         return 0;
     FUZZ_CHECK(parse_object(&merged, merged_text, (size_t)length, merged_tokens, 2 * TOKENS) == 0);
-    FUZZ_CHECK(merge(&merged, &overlay, again_text) == length);
+    FUZZ_CHECK(json_replay(&merged, &overlay, used, again_text, TEXT) == length);
     FUZZ_CHECK(memcmp(merged_text, again_text, (size_t)length) == 0);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* --mount texts: what is accepted has a host folder and, if a guest path, one that is absolute and normal; spelled with every
- * special character escaped it means the same again. */
+/* --mount texts: what is accepted has a host folder and, if a guest path, one that is absolute
+ * and normal; spelled with every special character escaped it means the same again. */
 #include <stdio.h>
 #include <string.h>
 

@@ -31,6 +31,7 @@ BIN = pathlib.Path(os.environ.get("CODEV_BIN", BUILD / "bin"))
 ARCH = os.environ.get("CODEV_ARCH", os.uname().machine)
 GUEST = BUILD / "guest" / ARCH
 SANDBOX = BIN / "codev-sandbox"
+SANDBOX_WSL = BIN / "codev-sandbox-wsl"  # the same with the WSL rig as its machine
 BROKER = BIN / "codev-broker"
 VSOCK_DEVICE = BUILD / "tools" / "usr" / "bin" / "vhost-device-vsock"
 TOUR = TOP / "qemu-harness" / "tour"
@@ -89,9 +90,11 @@ def resident_kib(pid, what="VmRSS"):
 # --- a sandbox ------------------------------------------------------------------------------------
 
 class Sandbox:
-    """codev-sandbox as a process. `options` stand before `--`, `command` is what runs inside (a list, or text for sh)."""
+    """codev-sandbox, or `program`, as a process. `options` stand before `--`, `command` is what runs
+    inside (a list, or text for sh)."""
 
-    def __init__(self, command, options=(), programs=True, stdin=subprocess.DEVNULL, runtime=None):
+    def __init__(self, command, options=(), programs=True, stdin=subprocess.DEVNULL, runtime=None,
+                 program=SANDBOX):
         self.mark = secrets.token_hex(8)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="codev-t-", dir="/tmp"))
         self.runtime = pathlib.Path(runtime or self.folder / "run")
@@ -99,7 +102,7 @@ class Sandbox:
         self.events_path = self.folder / "events"
         self.console_path = self.folder / "console"
         argv = [
-            SANDBOX, "run", "--arch", ARCH, "--events", self.events_path, "--console",
+            program, "run", "--arch", ARCH, "--events", self.events_path, "--console",
             self.console_path, "--vsock-device", VSOCK_DEVICE
         ]  # where the host has /dev/vhost-vsock too: tests use the sockets
         argv += ["--mount", f"{GUEST}:/workspace/programs:ro"] if programs else []

@@ -2,7 +2,7 @@
 
     SYSTEM      the outer system, root of everything: it sees every process (what a kernel debugger would see on WSL)
     outsider    another distribution, as uid 0 or 1000: shares kernel, network, loopback and uids with the sandboxes
-    sandboxes   codev-sandbox run --wsl in the same machine
+    sandboxes   codev-sandbox-wsl in the same machine
 
 C: is the rig's folder `c`, writable, so Look works there; P: is the built guest programs, read-only. `record` holds a line
 for each time that somebody reached a stand-in for Windows.
@@ -21,7 +21,7 @@ import threading
 
 import pytest
 
-from machine_harness import BIN, GUEST, PATIENCE, Look, Sandbox
+from machine_harness import BIN, GUEST, PATIENCE, SANDBOX_WSL, Look, Sandbox
 
 PROGRAM = BIN / "codev-rig"
 OUTSIDER_TAR = GUEST / "rig" / "outsider.tar"
@@ -140,13 +140,13 @@ class Rig:
 
 
 class WslSandbox(Sandbox):
-    """codev-sandbox run --wsl in a running rig. `look`: a Look in the rig's C:."""
+    """codev-sandbox-wsl in a running rig. `look`: a Look in the rig's C:."""
 
     def __init__(self, rig, command=None, options=(), look=None, **more):
         self.rig, self.look = rig, look
         before = {pid for pid, *_ in rig.processes()}
-        options = ["--wsl", "--wsl-rig", rig.folder, *(look.options if look else []), *options]
-        super().__init__(command or Look.CODEV, options, **more)
+        options = ["--wsl-rig", rig.folder, *(look.options if look else []), *options]
+        super().__init__(command or Look.CODEV, options, program=SANDBOX_WSL, **more)
         self.before = before
 
     def started(self, seconds=PATIENCE):

@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 
-from machine_harness import GUEST, TOP, Gateway, Sandbox, wait_for
+from machine_harness import GUEST, SANDBOX, TOP, Gateway, Sandbox, wait_for
 
 sys.path.insert(0, str(TOP / "test/world"))
 import npm_modules  # noqa: E402
@@ -69,15 +69,15 @@ def check(output, app, counters, log):
     assert log[4]["bytes_in"] == 20_000_000
 
 
-def run_session(folder, options, watch):
+def run_session(folder, program, watch):
     app, modules = prepare(folder)
     log_file = folder / "broker.log"
     with gateway() as upstream:
         options = [
-            *options, "--image", IMAGE, "--memory", 1024, "--mount", f"{app}:{FOLDER}", "--mount",
+            "--image", IMAGE, "--memory", 1024, "--mount", f"{app}:{FOLDER}", "--mount",
             f"{modules}:{MODULES}:ro", "--broker-log", log_file, "--cwd", FOLDER, *upstream.options
         ]
-        with Sandbox(command(), options, programs=False) as sandbox:
+        with Sandbox(command(), options, programs=False, program=program) as sandbox:
             watch(sandbox)
             status, output = sandbox.finish(SECONDS)
             assert status == 0, sandbox.describe()
@@ -92,11 +92,11 @@ def run_session(folder, options, watch):
         assert upstream.token not in output + log_file.read_text()
 
 
-def session(options=(), watch=lambda sandbox: None):
-    """From start to end in a sandbox with these options; `watch` gets it while it runs."""
+def session(program=SANDBOX, watch=lambda sandbox: None):
+    """From start to end in a sandbox of this program; `watch` gets it while it runs."""
     with tempfile.TemporaryDirectory(prefix="codev-a-", dir="/tmp") as name:
         os.chmod(name, 0o755)
-        run_session(pathlib.Path(name), options, watch)
+        run_session(pathlib.Path(name), program, watch)
 
 
 def test_an_agents_session_in_a_vm():

@@ -2,6 +2,7 @@
 script, the same checks. What differs is the way: folders are drives, and what is said to the broker goes over the
 distribution's network card, where every packet is written down."""
 import test_agent_session
+from machine_harness import SANDBOX_WSL
 from wsl_rig_harness import needs_rig
 
 UPLOADED = 20_000_000
@@ -21,7 +22,7 @@ def test_an_agents_session_in_wsl():
                           "rb"))  # it is removed with the sandbox
 
     try:
-        test_agent_session.session(["--wsl"], watch)
+        test_agent_session.session(SANDBOX_WSL, watch)
         wire = dumps[0].read()
     finally:
         for dump in dumps:

@@ -20,7 +20,8 @@ import pytest
 
 from test_breakout import GROUPS, make_trap, rows
 import variant_image
-from machine_harness import GUEST, PATIENCE, SANDBOX, TOP, Gateway, Sandbox, SpiedBroker, run, wait_for
+from machine_harness import (GUEST, PATIENCE, SANDBOX_WSL, TOP, Gateway, Sandbox, SpiedBroker, run,
+                             wait_for)
 from wsl_rig_harness import (IMAGE_TAR, OWN, PROGRAMS, Listener, Rig, WslSandbox, escapes, look_in,
                              no_name_is_found, none_escapes, outsider_has_its_network,
                              outsider_servers, put_glibc, refusals, seconds_inside)
@@ -591,19 +592,20 @@ def test_without_a_login(place):
 # --- what a command has of its terminal, pipes and end: as in a machine ---------------------------
 
 def wsl_options(place, *options):
-    return ["--wsl", "--wsl-rig", place.rig.folder, *options]
+    return ["--wsl-rig", place.rig.folder, *options]
 
 
 @pytest.mark.parametrize("command, status", [("exit 0", 0), ("exit 255", 255),
                                              ("kill -KILL $$", 137)])
 def test_the_exit_status_is_the_commands(place, command, status):
-    assert run(command, wsl_options(place), programs=False).status == status
+    assert run(command, wsl_options(place), programs=False,
+               program=SANDBOX_WSL).status == status
 
 
 def test_every_byte_goes_through_the_pipes(place):
     data = os.urandom(3 << 20)
     with Sandbox("tee /dev/stderr", wsl_options(place), programs=False,
-                 stdin=subprocess.PIPE) as sandbox:
+                 stdin=subprocess.PIPE, program=SANDBOX_WSL) as sandbox:
         sandbox.process.stdin.write(data)
         sandbox.process.stdin.close()
         sandbox.process.stdin = None
@@ -617,7 +619,7 @@ def test_a_terminal(place):
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 111, 0, 0))
     words = [
         str(word) for word in (
-            SANDBOX, "run", *wsl_options(place), "--", "sh", "-c",
+            SANDBOX_WSL, "run", *wsl_options(place), "--", "sh", "-c",
             "trap 'echo heard; exit 3' INT; stty size; echo ready; while :; do sleep 1; done")
     ]
     process = subprocess.Popen(words,

@@ -1,4 +1,4 @@
-"""codev-sandbox run --wsl, with a rig of its own: the same options as in a machine, and the same answers.
+"""codev-sandbox-wsl with a rig of its own: the same options as in a machine, and the same answers.
 
 One boot serves every test here: the command is a loop that does what a test asks (Look), beside a server on its port."""
 import os
@@ -10,7 +10,8 @@ import tempfile
 
 import pytest
 
-from machine_harness import CANNOT_START, GUEST, PATIENCE, Gateway, Look, Sandbox, read_all, run
+from machine_harness import (CANNOT_START, GUEST, PATIENCE, SANDBOX_WSL, Gateway, Look, Sandbox,
+                             read_all, run)
 from wsl_rig_harness import PROGRAM, needs_rig
 
 SERVER = f"/workspace/programs/probe serve 4096 http & {Look.CODEV}"
@@ -34,11 +35,11 @@ def inside():
         (reference / "file").write_text("only to read\n")
         look = Look(folder)
         options = [
-            "--wsl", *look.options, "--mount", f"{app}:/workspace/app", "--mount",
+            *look.options, "--mount", f"{app}:/workspace/app", "--mount",
             f"{reference}:/workspace/reference:ro", "--env", "K=a 'quoted' value", "--server-port",
             4096, *gateway.options
         ]
-        with Sandbox(SERVER, options) as sandbox:
+        with Sandbox(SERVER, options, program=SANDBOX_WSL) as sandbox:
             sandbox.look, sandbox.app, sandbox.reference, sandbox.gateway = look, app, reference, gateway
             sandbox.ready = sandbox.wait_event("ready")
             yield sandbox
@@ -118,11 +119,9 @@ def test_no_token_is_on_a_command_line_or_in_an_environment(inside):
 
 def test_an_image_that_is_no_disk_of_the_rig(inside):
     """An erofs image cannot be imported: who has a rig running is told what would have been to do."""
-    done = run("true", [
-        "--wsl", "--wsl-rig",
-        inside.run_folder(), "--wsl-distribution", "other", "--image", GUEST / "rootfs.erofs"
-    ],
-               programs=False)
+    options = ["--wsl-rig", inside.run_folder(), "--wsl-distribution", "other",
+               "--image", GUEST / "rootfs.erofs"]
+    done = run("true", options, programs=False, program=SANDBOX_WSL)
     assert done.status == CANNOT_START and "--disk other=" in done.complaint()
 
 
@@ -135,14 +134,13 @@ def test_the_end(inside):
 
 
 @pytest.mark.parametrize("options, reason", [
-    (["--wsl-network", "mirrored"], "--wsl"),
-    (["--wsl", "--wsl-network", "bridged"], "bridged"),
-    (["--wsl", "--wsl-rig", "/nowhere"], "no rig"),
-    (["--wsl", "--kernel", "/x"], "--kernel"),
+    (["--wsl-network", "bridged"], "bridged"),
+    (["--wsl-rig", "/nowhere"], "no rig"),
+    (["--kernel", "/x"], "--kernel"),
 ])
 def test_what_is_refused(options, reason):
     needs_rig()
-    done = run("true", options, programs=False)
+    done = run("true", options, programs=False, program=SANDBOX_WSL)
     assert done.status == CANNOT_START and reason in done.complaint()
 
 

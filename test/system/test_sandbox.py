@@ -359,7 +359,7 @@ def test_rules_without_a_gateway(rig):
     rules.write_text("{}")
     status, _, err = rig.run("channel = guest.ready(); " + EXIT % "'code': 0", "--rules", rules)
     assert (status, err) == (
-        0, "codev-sandbox: no gateway login: no egress at all, the rules take no effect\n")
+        0, "codev-sandbox: no gateway login, so there is no egress and the rules have no effect\n")
     rules.write_text('{"npm": 1}')
     status, _, err = rig.run("channel = guest.ready(); " + EXIT % "'code': 0", "--rules", rules)
     assert status == 125 and f"{rules}:1:9: " in err.splitlines()[-1], err

@@ -1,11 +1,11 @@
-/* See file_server.h: how a virtiofsd is confined. In the child, before exec:
+/* Starts and confines virtiofsd. In the child, before exec:
  *
- *     a mount, network and IPC namespace of its own: unshare(2)
- *     a private copy of the folder's mount, without set-uid and devices, read-only if asked: open_tree(2)
- *     the account's ids, and no capability but what virtiofsd needs for chroot(2), which it then drops
+ *     its own mount, network and IPC namespace: unshare(2)
+ *     a private copy of the mount, nosuid, nodev, read-only if asked: open_tree(2)
+ *     the account's ids, and only the capabilities for chroot(2), which it drops
  *
- * The listening socket is made here and inherited (--fd): virtiofsd needs no path, no lock file and may
- * be slow to start, since QEMU's connection waits in the backlog.
+ * The listening socket is made here and inherited (--fd). So virtiofsd needs no path and no lock
+ * file, and may be slow to start: QEMU's connection waits in the backlog.
  */
 #include "qemu-harness/launcher/folders/file_server.h"
 
@@ -26,13 +26,11 @@
 
 #define QEMU_VIRTIOFSD "/usr/lib/qemu/virtiofsd"
 #define OPEN_FILES_WANTED                                                                          \
-    (1u << 20) /* virtiofsd keeps one open for each file that the guest knows */
+    (1u << 20) /* virtiofsd keeps a file open for each inode that the guest knows */
 
 int file_server_choose(struct file_server *server, const struct options *options,
                        struct failure *why)
 {
-    for (unsigned i = 0; i < OPTION_REPEAT_MAX; i++)
-        server->connections[i] = -1;
     server->kind = options->file_server;
     if (server->kind == FILE_SERVER_9P)
         return 0;
@@ -40,7 +38,8 @@ int file_server_choose(struct file_server *server, const struct options *options
     int found = program_find(server->program, chosen, NULL, "virtiofsd", why);
     if (server->kind == FILE_SERVER_VIRTIOFS) {
         if (!found && geteuid() != 0)
-            return failure_set(why, EPERM, "virtiofsd can be run by root only: use 9p");
+            return failure_set(why, EPERM,
+                               "virtiofsd can only be run by root: use --file-server 9p");
         return found;
     }
     server->kind = !found && geteuid() == 0 ? FILE_SERVER_VIRTIOFS : FILE_SERVER_9P;
@@ -49,12 +48,11 @@ int file_server_choose(struct file_server *server, const struct options *options
 
 struct server_child {
     struct identity identity;
-    int folder; /* what was judged; becomes the private copy under the same number */
+    int folder; /* the checked folder; replaced by the private copy under the same number */
     bool readonly;
 };
 
-/* Puts a private copy of the mount in the place of the folder's descriptor. It is attached nowhere: no
- * path leads to it. */
+/* Replaces the folder's descriptor by a private copy of its mount, which is attached nowhere. */
 static int bind_folder(const struct server_child *child, struct failure *why)
 {
     CLEANUP_FD int tree = open_tree(
@@ -67,7 +65,7 @@ static int bind_folder(const struct server_child *child, struct failure *why)
         return failure_errno(why, errno, "mount_setattr");
     if (dup2(tree, child->folder) < 0)
         return failure_errno(why, errno, "dup2");
-    /* only now: what is copied must belong to the namespace that one is in */
+    /* after the copy: a mount can be copied only in the namespace that it belongs to */
     if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC))
         return failure_errno(why, errno, "unshare");
     return 0;
@@ -96,7 +94,7 @@ static int server_spawn(const struct file_server *server, const struct mount *mo
 {
     char socket_option[32], source[64];
     snprintf(socket_option, sizeof(socket_option), "--fd=%d", listener);
-    /* "/.": virtiofsd wants a folder there, not the symbolic link that /proc has */
+    /* "/.": virtiofsd refuses a symbolic link, as /proc/self/fd/N is one */
     snprintf(source, sizeof(source), "source=/proc/self/fd/%d/.", mount->fd);
     const char *const argv[] = {
         server->program,
@@ -118,7 +116,8 @@ static int server_spawn(const struct file_server *server, const struct mount *mo
         .folder = mount->fd,
         .readonly = mount->spec.readonly,
     };
-    struct spawn spawn = {.argv = argv,
+    struct spawn spawn = {.name = "file server",
+                          .argv = argv,
                           .stdin_fd = -1,
                           .stdout_fd = diagnostics,
                           .stderr_fd = diagnostics,
@@ -127,18 +126,16 @@ static int server_spawn(const struct file_server *server, const struct mount *mo
                           .death_signal = SIGKILL,
                           .prepare = server_prepare,
                           .context = &child};
-    return process_spawn(processes, PROCESS_FILE_SERVER, &spawn, why);
+    return process_spawn(processes, PROCESS_HELPER, &spawn, why);
 }
 
-/* Listens, starts the server, connects for QEMU, and takes the socket's name away again. */
-static int server_start_one(struct file_server *server, const struct mount_table *mounts,
-                            unsigned index, const struct account *account,
-                            const struct run_folder *folder, struct process_table *processes,
-                            int diagnostics, struct failure *why)
+/* Listens, starts the server, connects for QEMU, and removes the socket's name. */
+static int server_start_one(const struct file_server *server, struct mount *mount,
+                            const struct account *account, const struct run_folder *folder,
+                            struct process_table *processes, int diagnostics, struct failure *why)
 {
-    const struct mount *mount = &mounts->entries[index];
     struct endpoint endpoint = {.kind = ENDPOINT_UNIX};
-    run_folder_name(folder, endpoint.path, mount->tag);
+    run_folder_name(folder, endpoint.path, "virtiofs.sock");
     CLEANUP_FD int listener = endpoint_listen(&endpoint, 1, why);
     if (listener < 0)
         return listener;
@@ -151,27 +148,21 @@ static int server_start_one(struct file_server *server, const struct mount_table
     int result = server_spawn(server, mount, account, listener, processes, diagnostics, why);
     if (result < 0)
         return failure_prefix(why, result, "mount %s", mount->real);
-    server->connections[index] = fd_steal(&connection);
+    mount->server = fd_steal(&connection);
     return 0;
 }
 
-int file_server_start(struct file_server *server, const struct mount_table *mounts,
+int file_server_start(const struct file_server *server, struct mount_table *mounts,
                       const struct account *account, const struct run_folder *folder,
                       struct process_table *processes, int diagnostics, struct failure *why)
 {
-    if (server->kind == FILE_SERVER_9P)
+    if (server->kind != FILE_SERVER_VIRTIOFS)
         return 0;
     for (unsigned i = 0; i < mounts->count; i++) {
-        int result =
-            server_start_one(server, mounts, i, account, folder, processes, diagnostics, why);
+        int result = server_start_one(server, &mounts->entries[i], account, folder, processes,
+                                      diagnostics, why);
         if (result)
             return result;
     }
     return 0;
-}
-
-void file_server_release(struct file_server *server)
-{
-    for (unsigned i = 0; i < OPTION_REPEAT_MAX; i++)
-        fd_close(&server->connections[i]);
 }

@@ -1,4 +1,5 @@
-/* See identity.h. Capabilities by the raw system call: libcap is one library more for two structs. */
+/* Chooses and takes ids. Capabilities are set by the raw system call, which saves a dependency on
+ * libcap. */
 #include "qemu-harness/launcher/folders/identity.h"
 
 #include <errno.h>
@@ -28,7 +29,8 @@ void account_choose(struct account *account, const struct mount_table *mounts)
         account->uid = mount->uid;
         account->gid = mount->gid;
         struct passwd *entry = mount->gid == 0 ? getpwuid(mount->uid) : NULL;
-        if (mount->gid == 0) /* a user's folder in root's group: the user's own group instead */
+        if (mount->gid ==
+            0) /* a user's folder that belongs to root's group: the user's own group instead */
             account->gid = entry && entry->pw_gid ? entry->pw_gid : (gid_t)mount->uid;
         return;
     }
@@ -51,11 +53,11 @@ static int has_capability(unsigned capability)
     return (data[0].effective >> capability) & 1;
 }
 
-/* So that executing a program as uid 0 gives nothing back. */
+/* With an empty bounding set, executing a program as uid 0 gives no capability back. */
 static int empty_bounding_set(uint32_t kept)
 {
     if (!has_capability(CAP_SETPCAP))
-        return 0; /* an ordinary user: no_new_privs is what counts */
+        return 0; /* an ordinary user: no_new_privs has the same effect */
     for (unsigned capability = 0; capability < 64; capability++) {
         if (capability < 32 && (kept >> capability) & 1)
             continue;

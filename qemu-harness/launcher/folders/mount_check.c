@@ -1,7 +1,7 @@
 /* Opens the mounts and checks them against the table of protected paths.
  *
- * Containment is decided by inodes: `inner` lies in `outer` when the device and inode of `outer` occur
- * on the way from `inner` up to the root. */
+ * Containment is decided by inodes: `inner` lies in `outer` when the device and inode of `outer`
+ * occur on the way from `inner` up to the root. */
 #include "qemu-harness/launcher/folders/mount_check.h"
 
 #include <errno.h>
@@ -30,7 +30,6 @@ const struct protected_row protected_rows[] = {
     {"the rules file", OPTION(rules)},
     {"the gateway's token file", OPTION(gateway_token_file)},
     {"the CA file", OPTION_LIST(ca_files)},
-    {"the rig's folder", FOUND(machine_folder)},
     {"the kernel", FOUND(kernel), .readonly_allowed = true},
     {"the image", FOUND(image), .readonly_allowed = true},
     {"this program", FOUND(this_program), .readonly_allowed = true},
@@ -49,7 +48,7 @@ const struct protected_row protected_rows[] = {
 };
 const unsigned protected_row_count = ARRAY_LENGTH(protected_rows);
 
-static int mount_open(struct mount *mount, unsigned index, const char *text, struct failure *why)
+static int mount_open(struct mount *mount, const char *text, struct failure *why)
 {
     int result = mount_spec_parse(&mount->spec, text, why);
     if (result)
@@ -65,7 +64,6 @@ static int mount_open(struct mount *mount, unsigned index, const char *text, str
     mount->uid = status.st_uid;
     mount->gid = status.st_gid;
     mount->mode = status.st_mode;
-    snprintf(mount->tag, sizeof(mount->tag), "m%u", index);
     return mount_spec_default_guest(&mount->spec, mount->real, why);
 }
 
@@ -79,10 +77,10 @@ int mount_table_open(struct mount_table *table, const struct option_list *mounts
     if (!table->entries)
         return failure_errno(why, ENOMEM, "mounts");
     for (unsigned i = 0; i < mounts->count; i++)
-        table->entries[i].fd = -1;
+        table->entries[i].fd = table->entries[i].server = -1;
     table->count = mounts->count;
     for (unsigned i = 0; i < mounts->count; i++) {
-        int result = mount_open(&table->entries[i], i, mounts->items[i], why);
+        int result = mount_open(&table->entries[i], mounts->items[i], why);
         if (result)
             return result;
     }
@@ -91,8 +89,10 @@ int mount_table_open(struct mount_table *table, const struct option_list *mounts
 
 void mount_table_close(struct mount_table *table)
 {
-    for (unsigned i = 0; i < table->count; i++)
+    for (unsigned i = 0; i < table->count; i++) {
         fd_close(&table->entries[i].fd);
+        fd_close(&table->entries[i].server);
+    }
     free(table->entries);
     *table = (struct mount_table){0};
 }
@@ -165,7 +165,8 @@ static int mount_check_path(const struct mount *mount, const char *what, const c
     return error < 0 ? failure_errno(why, -error, "%s %s", what, path) : 0;
 }
 
-/* Offset of the part of a path behind its last "..": a "..", too, leaves a folder, without any link. */
+/* Offset of the part of a path behind its last "..": a "..", too, leaves a folder, without any
+ * link. */
 static size_t behind_last_parent(const char *path)
 {
     size_t begin = 0;
@@ -176,8 +177,8 @@ static size_t behind_last_parent(const char *path)
     return begin;
 }
 
-/* 1 when the path of the mount leads through `outer` and out of it again by a symbolic link, 0 when not,
- * or a negative errno. */
+/* 1 when the path of the mount leads through `outer` and out of it again by a symbolic link, 0
+ * when not, or a negative errno. */
 static int leads_out_of(const struct mount *mount, const struct stat *outer)
 {
     const char *path = mount->spec.host;

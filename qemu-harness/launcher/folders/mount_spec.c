@@ -1,4 +1,4 @@
-/* See mount_spec.h: where a colon separates, and what a backslash does. */
+/* Splits a mount at its colons and removes the backslashes of escapes. */
 #include "qemu-harness/launcher/folders/mount_spec.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "common/wire/guest_path.h"
 
-/* True when the character at `at` is taken literally because of a backslash before it. */
+/* True when a backslash before the character at `at` escapes it. */
 static bool mount_spec_escaped(const char *text, size_t at)
 {
     size_t backslashes = 0;
@@ -17,7 +17,7 @@ static bool mount_spec_escaped(const char *text, size_t at)
     return backslashes % 2 == 1;
 }
 
-/* Cuts a trailing `:ro` or `:rw` off; the length without it. */
+/* The length without a trailing `:ro` or `:rw`. */
 static size_t mount_spec_cut_mode(const char *text, bool *readonly)
 {
     size_t length = strlen(text);
@@ -99,8 +99,10 @@ int mount_spec_default_guest(struct mount_spec *spec, const char *real, struct f
     if (length == 0 || (length <= 2 && strncmp(name, "..", length) == 0))
         name = last_component(real, &length);
     if (length == 0)
-        return failure_set(why, EINVAL, "--mount %s: give it a guest path (HOST:/workspace/NAME)",
-                           spec->host);
+        return failure_set(
+            why, EINVAL,
+            "--mount %s: the folder has no name: add a guest path (HOST:/workspace/NAME)",
+            spec->host);
     int written = snprintf(spec->guest, sizeof(spec->guest), "/workspace/%.*s", (int)length, name);
     if (written < 0 || (size_t)written >= sizeof(spec->guest))
         return failure_set(why, ENAMETOOLONG, "--mount %s: the guest path is too long", spec->host);

@@ -1,8 +1,9 @@
-/* A seccomp filter for those that serve the user's folders: no file of theirs becomes set-uid.
+/* A system call filter for processes that serve the user's folders: they cannot make a file
+ * set-uid.
  *
- * A set-uid program in a folder of the user's runs with the user's rights, whoever of this host starts it, and what
- * is in the folders is the guest's to write. Nothing that works in a sandbox needs one: inside, the mounts are
- * nosuid.
+ * The guest writes the files in the folders. A set-uid program there would run with the user's
+ * rights, whichever user of this host starts it. Nothing in a sandbox needs one: inside, the
+ * mounts are nosuid.
  */
 #ifndef QEMU_HARNESS_LAUNCHER_FOLDERS_SET_UID_FILTER_H
 #define QEMU_HARNESS_LAUNCHER_FOLDERS_SET_UID_FILTER_H

@@ -1,12 +1,13 @@
-/* The host's end of the control channel (design, section 3).
+/* The host's end of the control channel (doc/design.md, "Control channel").
  *
- * One connection per boot is served: the first that says a whole line; one that ends without having said
- * anything is forgotten and the next is taken. Lines from the guest are hostile: each must be strict JSON
- * of a known shape, else the guest is not the one that we know and the sandbox ends. An event of an
- * unknown name is passed on and otherwise ignored, so that an older host can serve a newer guest.
+ * One connection per boot is served: the first that sends a whole line. After one that ends
+ * without a line, the next is accepted. Lines from the guest are hostile: each must be strict
+ * JSON, and an event of a known name must have the known form; otherwise the sandbox ends. An
+ * event of an unknown name is passed on and otherwise ignored, so that an older host can serve a
+ * newer guest.
  *
- * Commands are queued in a buffer of fixed size. Input is cut to the credit that the guest gave, so what
- * is queued is bounded; who wants to send input asks control_input_room first.
+ * Commands are queued in a buffer of fixed size. Input is limited to the credit that the guest
+ * gave, so the queue is bounded: call control_input_room before sending input.
  */
 #ifndef QEMU_HARNESS_LAUNCHER_GUEST_CONTROL_H
 #define QEMU_HARNESS_LAUNCHER_GUEST_CONTROL_H
@@ -27,9 +28,9 @@
 
 enum control_state {
     CONTROL_LISTENING, /* nobody is connected */
-    CONTROL_SILENT,    /* connected, no line yet: the end of it leads back to LISTENING */
-    CONTROL_OPEN,      /* hello was read */
-    CONTROL_ENDED,     /* the connection is gone; it does not come back */
+    CONTROL_SILENT, /* connected, no line yet: the end of the connection leads back to LISTENING */
+    CONTROL_OPEN,   /* hello was read */
+    CONTROL_ENDED,  /* the connection is closed for good */
     CONTROL_STATE_COUNT
 };
 
@@ -54,12 +55,11 @@ enum control_stream { STREAM_STDOUT, STREAM_STDERR, STREAM_TTY, STREAM_COUNT };
 extern const char *const control_event_names[EVENT_KIND_COUNT];
 extern const char *const control_stream_names[STREAM_COUNT];
 
-/* One event. Which members count depends on the kind. */
+/* One event. The kinds behind a member say when it counts. */
 struct control_event {
     enum control_event_kind kind;
-    char name
-        [CONTROL_NAME_MAX]; /* of the stage (STAGE, FAILED), the firewall's state, where the way in
-                                  * is (READY), UNKNOWN: the event */
+    /* STAGE, FAILED: stage; FIREWALL: state; READY: the way in; UNKNOWN: the event */
+    char name[CONTROL_NAME_MAX];
     char text[CONTROL_TEXT_MAX]; /* FAILED, WARNING: hostile, to be escaped */
     double ms;                   /* STAGE, READY (boot_ms) */
     int64_t number; /* HELLO: protocol; CREDIT: bytes; DROPPED: lines; EXIT: code or signal;
@@ -80,21 +80,22 @@ struct control {
     unsigned char *data;       /* CONTROL_DATA_MAX, and room for the base64 before */
     char *out;                 /* CONTROL_OUT_SIZE; [out_start, out_end) waits to be written */
     size_t out_start, out_end;
-    int64_t input_credit; /* bytes of input that the guest still takes */
-    bool overflow;        /* sticky: a command did not fit: the guest has stopped reading */
+    int64_t input_credit; /* bytes of input that the guest still accepts */
+    bool overflow;        /* sticky: a command did not fit, since the guest does not read */
 };
 
-/* Takes the listening descriptor over. 0 or -ENOMEM. */
+/* Takes ownership of the listening descriptor. 0 or -ENOMEM. */
 int control_init(struct control *control, int listener, struct failure *why);
 void control_destroy(struct control *control);
 
-/* Takes over an accepted connection (non-blocking). */
+/* Takes ownership of an accepted connection (non-blocking). */
 void control_attach(struct control *control, int fd);
 
-/* Reads what is there (once). False when the connection has ended. */
+/* Reads once. False when the connection has ended. */
 bool control_receive(struct control *control);
 
-/* The next event: 1; 0 when there is none; a negative errno when the guest breaks the protocol. */
+/* Takes the next event: 1; 0 when there is none; a negative errno when the guest violates the
+ * protocol. */
 int control_next(struct control *control, struct control_event *event, struct failure *why);
 
 bool control_wants_write(const struct control *control);
@@ -113,7 +114,8 @@ void control_send_resize(struct control *control, unsigned rows, unsigned column
 void control_send_shutdown(struct control *control, int64_t grace_ms);
 void control_send_ack(struct control *control);
 
-/* How many bytes of input can be sent now: the guest's credit, at most CONTROL_DATA_MAX. */
+/* The number of bytes of input that can be sent now: the guest's credit, at most
+ * CONTROL_DATA_MAX. */
 size_t control_input_room(const struct control *control);
 
 #endif

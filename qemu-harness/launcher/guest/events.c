@@ -1,5 +1,5 @@
-/* See events.h. A line that cannot be written (a full disk, a closed pipe) ends the file, not the
- * sandbox. */
+/* Writes the events file. A line that cannot be written (full disk, closed pipe) ends the file,
+ * not the sandbox. */
 #include "qemu-harness/launcher/guest/events.h"
 
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include "common/json/json_writer.h"
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
-#include "qemu-harness/launcher/run/broker.h"
+#include "qemu-harness/launcher/broker/broker.h"
 
-#define LINE_MAX_BYTES (BROKER_LINE_MAX + 1024) /* what the broker says, in an object of ours */
+#define LINE_MAX_BYTES (BROKER_LINE_MAX + 1024) /* a line of the broker, in an object of ours */
 
 static const char *const own_names[] = {"way_in", "broker_ready", "broker", "broker_exit",
                                         "notice"};
@@ -61,7 +61,7 @@ static void events_start(struct json_writer *writer, char *buffer, size_t size, 
     json_member_string(writer, "event", event);
 }
 
-/* True while lines that the guest causes are still taken. */
+/* True while lines that the guest causes are still written. */
 static bool take_guest_bytes(struct events *events, size_t length)
 {
     if (events->fd < 0 || events->guest_bytes > EVENTS_GUEST_BYTES_MAX)
@@ -69,7 +69,8 @@ static bool take_guest_bytes(struct events *events, size_t length)
     events->guest_bytes += length + 1;
     if (events->guest_bytes <= EVENTS_GUEST_BYTES_MAX)
         return true;
-    events_text(events, "notice", "text", "too many events from the guest: left out from here");
+    events_text(events, "notice", "text",
+                "too many events from the guest: further ones are omitted");
     return false;
 }
 

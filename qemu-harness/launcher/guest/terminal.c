@@ -1,4 +1,4 @@
-/* See terminal.h. */
+/* Reads, changes and restores the terminal's settings. */
 #include "qemu-harness/launcher/guest/terminal.h"
 
 #include <sys/ioctl.h>

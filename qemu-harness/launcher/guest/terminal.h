@@ -1,7 +1,7 @@
-/* The user's terminal: raw while the guest has it, and given back as it was on every way out.
+/* The user's terminal: raw while the command uses it, and restored whenever this program ends.
  *
- * The command gets a terminal of its own when standard input and standard output are terminals; then
- * every byte goes through, Ctrl-C too. Otherwise it gets three pipes. */
+ * When standard input and standard output are terminals, the command gets a terminal of its own
+ * and every byte is passed on, Ctrl-C too. Otherwise it gets three pipes. */
 #ifndef QEMU_HARNESS_LAUNCHER_GUEST_TERMINAL_H
 #define QEMU_HARNESS_LAUNCHER_GUEST_TERMINAL_H
 
@@ -23,7 +23,7 @@ bool terminal_size(unsigned *rows, unsigned *columns);
 void terminal_enter_raw(struct terminal *terminal);
 void terminal_restore(struct terminal *terminal);
 
-/* What ends a line that we write ourselves: a raw terminal does not return the carriage. */
+/* The end of a line that we write ourselves: a raw terminal needs a carriage return. */
 const char *terminal_line_end(const struct terminal *terminal);
 
 #endif

@@ -1,4 +1,4 @@
-/* See timeline.h. */
+/* Collects the stages and draws them. */
 #include "qemu-harness/launcher/guest/timeline.h"
 
 #include <string.h>

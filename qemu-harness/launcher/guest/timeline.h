@@ -7,7 +7,7 @@
 
 #include "common/wire/protocol.h"
 
-#define TIMELINE_ROWS_MAX 32 /* further stages are not drawn */
+#define TIMELINE_ROWS_MAX 32 /* later stages are not drawn */
 #define TIMELINE_NAME_MAX 32
 
 struct timeline_row {

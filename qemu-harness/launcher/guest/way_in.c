@@ -12,6 +12,7 @@
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 #include "qemu-harness/launcher/guest/way_in_internal.h"
+#include "qemu-harness/launcher/host/descriptors.h"
 
 #define LISTEN_BACKLOG 1024
 
@@ -110,14 +111,14 @@ unsigned way_in_poll(struct way_in *way_in, struct pollfd *fds, bool open, int64
 static void accept_all(struct way_in *way_in, int listener, int64_t now)
 {
     while (listener >= 0 && (find_free(way_in) || find_half_open(way_in))) {
-        int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int client = descriptor_accept(listener);
         if (client < 0)
             return;
         way_in_connection_begin(make_room(way_in), client, listener == way_in->tcp_listener, now);
     }
 }
 
-void way_in_work(struct way_in *way_in, const struct vsock *vsock, const struct pollfd *fds,
+void way_in_work(struct way_in *way_in, const struct guest_link *link, const struct pollfd *fds,
                  unsigned count, int64_t now)
 {
     if (!way_in->connections)
@@ -125,7 +126,7 @@ void way_in_work(struct way_in *way_in, const struct vsock *vsock, const struct 
     for (unsigned i = 0; i < WAY_IN_MAX; i++) {
         struct way_in_connection *connection = &way_in->connections[i];
         if (connection->state != WAY_IN_FREE)
-            way_in_connection_work(connection, vsock, way_in->secret, fds, now);
+            way_in_connection_work(connection, link, way_in->secret, fds, now);
     }
     for (unsigned i = 0; i < count && i < 2; i++)
         if ((fds[i].fd == way_in->unix_listener || fds[i].fd == way_in->tcp_listener) &&

@@ -33,7 +33,7 @@
 #include "common/os/secret.h"
 #include "common/wire/piece.h"
 #include "qemu-harness/launcher/host/run_folder.h"
-#include "qemu-harness/launcher/machine/vsock.h"
+#include "qemu-harness/launcher/machine/guest_link.h"
 
 #define WAY_IN_MAX 256 /* two descriptors each: below the usual limit of 1024 */
 #define WAY_IN_BUFFER (32 * 1024)
@@ -96,7 +96,7 @@ unsigned way_in_poll(struct way_in *way_in, struct pollfd *fds, bool open, int64
                      int *timeout_ms);
 
 /* Does all that is due. `fds` as way_in_poll filled them, `count` what it returned. */
-void way_in_work(struct way_in *way_in, const struct vsock *vsock, const struct pollfd *fds,
+void way_in_work(struct way_in *way_in, const struct guest_link *link, const struct pollfd *fds,
                  unsigned count, int64_t now);
 
 #endif

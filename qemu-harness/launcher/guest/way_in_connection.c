@@ -158,12 +158,12 @@ static bool connected(int fd)
            error == 0;
 }
 
-static void dial(struct way_in_connection *connection, const struct vsock *vsock, int64_t now)
+static void dial(struct way_in_connection *connection, const struct guest_link *link, int64_t now)
 {
     connection->state = WAY_IN_DIALLING;
     connection->asked = false;
     connection->line_length = 0;
-    connection->guest = vsock_dial(vsock, WAY_IN_VSOCK_PORT);
+    connection->guest = endpoint_dial(&link->way_in);
     if (connection->guest < 0)
         try_again(connection, now);
 }
@@ -181,8 +181,8 @@ static void greet(struct way_in_connection *connection, const char *secret, int6
 }
 
 /* The connection stands: hybrid vsock wants to hear which port. */
-static void ask(struct way_in_connection *connection, const struct vsock *vsock, const char *secret,
-                int64_t now)
+static void ask(struct way_in_connection *connection, const struct guest_link *link,
+                const char *secret, int64_t now)
 {
     char text[32];
     if (!connected(connection->guest)) {
@@ -190,7 +190,7 @@ static void ask(struct way_in_connection *connection, const struct vsock *vsock,
         return;
     }
     connection->asked = true;
-    if (vsock->kind != VSOCK_HYBRID) {
+    if (!link->way_in_hybrid) {
         greet(connection, secret, now);
         return;
     }
@@ -387,12 +387,12 @@ static short revents_of(const struct pollfd *all, int place)
 
 /* vhost-device-vsock 0.3 dies when it has to answer "OK" to somebody who has left, and every other connection
  * of the sandbox with it: so its answer is waited for, even for a client that has left. */
-static bool unanswered(const struct way_in_connection *connection, const struct vsock *vsock)
+static bool unanswered(const struct way_in_connection *connection, const struct guest_link *link)
 {
-    return vsock->kind == VSOCK_HYBRID && connection->state == WAY_IN_DIALLING && connection->asked;
+    return link->way_in_hybrid && connection->state == WAY_IN_DIALLING && connection->asked;
 }
 
-void way_in_connection_work(struct way_in_connection *connection, const struct vsock *vsock,
+void way_in_connection_work(struct way_in_connection *connection, const struct guest_link *link,
                             const char *secret, const struct pollfd *all, int64_t now)
 {
     short client = revents_of(all, connection->client_poll);
@@ -401,14 +401,14 @@ void way_in_connection_work(struct way_in_connection *connection, const struct v
     if (client & (POLLHUP | POLLERR | POLLNVAL))
         connection->client_gone = true;
     if (connection->state != WAY_IN_JOINED && connection->client_gone &&
-        !unanswered(connection, vsock)) {
+        !unanswered(connection, link)) {
         way_in_connection_end(connection);
         return;
     }
     if (connection->state == WAY_IN_WAITING && now >= connection->next_try)
-        dial(connection, vsock, now);
+        dial(connection, link, now);
     else if (connection->state == WAY_IN_DIALLING && guest && !connection->asked)
-        ask(connection, vsock, secret, now);
+        ask(connection, link, secret, now);
     else if (connection->state == WAY_IN_JOINED)
         join(connection, client & (POLLIN | POLLHUP | POLLERR),
              guest & (POLLIN | POLLHUP | POLLERR), now);

@@ -23,7 +23,7 @@ unsigned way_in_connection_poll(struct way_in_connection *connection, struct pol
 int64_t way_in_connection_due(const struct way_in_connection *connection);
 
 /* `all` is the whole array. */
-void way_in_connection_work(struct way_in_connection *connection, const struct vsock *vsock,
+void way_in_connection_work(struct way_in_connection *connection, const struct guest_link *link,
                             const char *secret, const struct pollfd *all, int64_t now);
 
 #endif

@@ -1,7 +1,7 @@
-/* The table of options and the walk over argv.
+/* The table of options, and the parser of argv.
  *
- * `--name value` and `--name=value` are the same. Everything behind `--` is the command. An operand
- * before `--` is an error rather than a guess: a forgotten `--` would otherwise run something else.
+ * `--name value` and `--name=value` are the same. Everything after `--` is the command. An
+ * operand before `--` is an error: with a forgotten `--` the wrong command would run.
  */
 #include "qemu-harness/launcher/host/options.h"
 
@@ -13,7 +13,7 @@
 #include "common/os/cleanup.h"
 
 #define CPUS_MAX 16              /* CONFIG_NR_CPUS of the guest's kernel */
-#define MEMORY_MIB_MIN 128       /* less does not boot */
+#define MEMORY_MIB_MIN 128       /* the guest does not boot with less */
 #define MEMORY_MIB_MAX (1 << 20) /* 1 TiB */
 
 const char *const file_server_choice_names[FILE_SERVER_CHOICE_COUNT] = {
@@ -29,7 +29,7 @@ struct option_row {
     enum option_kind kind;
     size_t offset; /* in struct options */
     long minimum, maximum;
-    const char *value; /* what help calls the value */
+    const char *value; /* the name of the value in the help text */
     const char *help;
 };
 
@@ -37,11 +37,11 @@ struct option_row {
 
 static const struct option_row option_table[] = {
     {"mount", OPTION_LIST, FIELD(mounts), 0, 0, "HOST[:GUEST[:ro|rw]]",
-     "a folder of the host, seen inside at GUEST (default /workspace/NAME)"},
+     "mounts a folder of the host at GUEST (default /workspace/NAME)"},
     {"gateway-url", OPTION_TEXT, FIELD(gateway_url), 0, 0, "URL",
      "the model gateway; without it the sandbox has no egress at all"},
     {"gateway-token-file", OPTION_TEXT, FIELD(gateway_token_file), 0, 0, "FILE",
-     "holds the gateway's credential; it never enters the sandbox"},
+     "file with the gateway's credential, which never enters the sandbox"},
     {"gateway-auth", OPTION_TEXT, FIELD(gateway_auth), 0, 0, "HOW",
      "bearer, x-api-key or header:NAME"},
     {"gateway-allow", OPTION_LIST, FIELD(gateway_allow), 0, 0, "'METHOD /PREFIX'",
@@ -51,14 +51,15 @@ static const struct option_row option_table[] = {
      "the app's folder, whose sandbox-egress.json holds the rules"},
     {"ca-file", OPTION_LIST, FIELD(ca_files), 0, 0, "FILE", "further CAs for upstreams"},
     {"proxy", OPTION_TEXT, FIELD(proxy), 0, 0, "HOW",
-     "the broker's way out: system, none, URL or pac+URL"},
+     "proxy for the broker: system, none, URL or pac+URL"},
     {"server-port", OPTION_NUMBER, FIELD(server_port), 1, 65535, "PORT",
-     "the command serves this port: the way in leads there"},
+     "port that the command serves; the way in leads there"},
     {"port", OPTION_NUMBER, FIELD(port), 0, 65535, "PORT",
      "the way in also on 127.0.0.1:PORT, open to every user of this host"},
-    {"env", OPTION_LIST, FIELD(environment), 0, 0, "NAME=VALUE", "for the command"},
+    {"env", OPTION_LIST, FIELD(environment), 0, 0, "NAME=VALUE",
+     "environment variable of the command"},
     {"cwd", OPTION_TEXT, FIELD(cwd), 0, 0, "DIR",
-     "where the command starts (default: the first mount)"},
+     "the command's working directory (default: the first mount)"},
     {"config", OPTION_TEXT, FIELD(config), 0, 0, "FILE",
      "JSON object merged into the boot configuration"},
     {"cpus", OPTION_NUMBER, FIELD(cpus), 1, CPUS_MAX, "N",
@@ -77,20 +78,14 @@ static const struct option_row option_table[] = {
     {"console", OPTION_TEXT, FIELD(console), 0, 0, "FILE", "keeps what the kernel prints"},
     {"broker", OPTION_TEXT, FIELD(broker), 0, 0, "FILE", "the program codev-broker"},
     {"broker-log", OPTION_TEXT, FIELD(broker_log), 0, 0, "FILE", "the broker's request log"},
-    {"broker-arg", OPTION_LIST, FIELD(broker_arguments), 0, 0, "ARG", "one more for the broker"},
+    {"broker-arg", OPTION_LIST, FIELD(broker_arguments), 0, 0, "ARG",
+     "a further argument for the broker"},
     {"qemu", OPTION_TEXT, FIELD(qemu), 0, 0, "FILE", "the program qemu-system-ARCH"},
-    {"qemu-arg", OPTION_LIST, FIELD(qemu_arguments), 0, 0, "ARG", "one more for QEMU (for tests)"},
+    {"qemu-arg", OPTION_LIST, FIELD(qemu_arguments), 0, 0, "ARG",
+     "a further argument for QEMU (for tests)"},
     {"virtiofsd", OPTION_TEXT, FIELD(virtiofsd), 0, 0, "FILE", "the program virtiofsd"},
     {"vsock-device", OPTION_TEXT, FIELD(vsock_device), 0, 0, "FILE",
      "the program vhost-device-vsock, used without /dev/vhost-vsock"},
-    {"wsl", OPTION_FLAG, FIELD(wsl), 0, 0, NULL,
-     "in a distribution of the WSL rig instead of a micro-VM (for tests: there is no Windows in "
-     "it)"},
-    {"wsl-network", OPTION_TEXT, FIELD(wsl_network), 0, 0, "MODE", "nat (default) or mirrored"},
-    {"wsl-rig", OPTION_TEXT, FIELD(wsl_rig), 0, 0, "DIR",
-     "a rig that `codev-rig start DIR` has started, instead of one of our own"},
-    {"wsl-distribution", OPTION_TEXT, FIELD(wsl_distribution), 0, 0, "NAME",
-     "its name (default codev); imported where it is not there yet"},
     {"help", OPTION_FLAG, FIELD(help), 0, 0, NULL, "this text"},
     {"version", OPTION_FLAG, FIELD(version), 0, 0, NULL, "the version"},
 };
@@ -133,8 +128,8 @@ static int option_store(struct options *options, const struct option_row *row, c
     case OPTION_LIST: {
         struct option_list *list = field;
         if (list->count == OPTION_REPEAT_MAX)
-            return failure_set(why, EINVAL, "more than %d times --%s", OPTION_REPEAT_MAX,
-                               row->name);
+            return failure_set(why, EINVAL, "--%s is given more than %d times", row->name,
+                               OPTION_REPEAT_MAX);
         list->items[list->count++] = value;
         return 0;
     }
@@ -158,28 +153,10 @@ static int options_file_server(struct options *options, struct failure *why)
                        options->file_server_text);
 }
 
-static int options_wsl(const struct options *options, struct failure *why)
-{
-    const char *network = options->wsl_network;
-    if (!options->wsl && (network || options->wsl_rig || options->wsl_distribution))
-        return failure_set(why, EINVAL, "--wsl-... needs --wsl");
-    if (network && strcmp(network, "nat") != 0 && strcmp(network, "mirrored") != 0)
-        return failure_set(why, EINVAL, "--wsl-network %s: not nat or mirrored", network);
-    if (network && options->wsl_rig)
-        return failure_set(why, EINVAL, "--wsl-network is the running rig's own affair");
-    if (options->wsl && (options->file_server || options->kernel || options->qemu_arguments.count))
-        return failure_set(why, EINVAL, "--file-server, --kernel and --qemu-arg are not for --wsl");
-    if (options->wsl && options->arch && strcmp(options->arch, "x86_64") != 0)
-        return failure_set(why, EINVAL, "the WSL rig is x86_64 only");
-    return 0;
-}
-
-/* What options demand of each other. */
+/* Checks what options demand of each other. */
 static int options_judge(struct options *options, struct failure *why)
 {
     int result = options_file_server(options, why);
-    if (!result)
-        result = options_wsl(options, why);
     if (result)
         return result;
     if (options->gateway_url && !options->gateway_token_file)
@@ -189,7 +166,7 @@ static int options_judge(struct options *options, struct failure *why)
     if (options->rules && options->app_data)
         return failure_set(why, EINVAL, "--rules and --app-data exclude each other");
     if (options->port >= 0 && options->server_port == 0)
-        return failure_set(why, EINVAL, "--port needs --server-port: which port does it lead to?");
+        return failure_set(why, EINVAL, "--port needs --server-port, the port that it leads to");
     for (unsigned i = 0; i < options->environment.count; i++) {
         const char *item = options->environment.items[i];
         if (item[0] == '=' || !strchr(item, '='))
@@ -198,7 +175,7 @@ static int options_judge(struct options *options, struct failure *why)
     return 0;
 }
 
-/* One argument that begins with "--": stores it; returns how many arguments it took. */
+/* Stores one option; argv[0] begins with "--". Returns the number of arguments that it took. */
 static int options_take(struct options *options, char *const *argv, struct failure *why)
 {
     const char *name = argv[0] + 2;
@@ -225,19 +202,19 @@ int options_parse(struct options *options, int argc, char *const *argv, struct f
 {
     *options = (struct options){.cpus = 0, .memory_mib = 1024, .port = -1};
     if (argc < 2)
-        return failure_set(why, EINVAL, "what to do? `codev-sandbox run ...`, see --help");
+        return failure_set(why, EINVAL, "no command: use `codev-sandbox run ...` (see --help)");
     int at = 1;
     if (strcmp(argv[1], "run") == 0)
         at = 2;
     else if (argv[1][0] != '-')
-        return failure_set(why, EINVAL, "unknown command %s: there is only `run`", argv[1]);
+        return failure_set(why, EINVAL, "unknown command %s: the only command is `run`", argv[1]);
     while (argv[at]) {
         if (strcmp(argv[at], "--") == 0) {
             options->command = argv[at + 1] ? &argv[at + 1] : NULL;
             break;
         }
         if (strncmp(argv[at], "--", 2) != 0)
-            return failure_set(why, EINVAL, "unexpected %s: the command stands behind --",
+            return failure_set(why, EINVAL, "unexpected %s: put -- before the command to run",
                                argv[at]);
         int taken = options_take(options, argv + at, why);
         if (taken < 0)
@@ -247,7 +224,8 @@ int options_parse(struct options *options, int argc, char *const *argv, struct f
     if (options->help || options->version)
         return 0;
     if (strcmp(argv[1], "run") != 0)
-        return failure_set(why, EINVAL, "`codev-sandbox run %s ...`?", argv[1]);
+        return failure_set(why, EINVAL, "no command before %s: use `codev-sandbox run %s ...`",
+                           argv[1], argv[1]);
     return options_judge(options, why);
 }
 

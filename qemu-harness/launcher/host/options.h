@@ -1,7 +1,7 @@
 /* The command line of codev-sandbox, as one const table of options.
  *
- * Options are read into strings and numbers only; what they mean together (a gateway without a token
- * file, a mount that holds the rules) is judged by those who use them. Option values are never a secret:
+ * Options are read into strings and numbers. The table checks single values and what options
+ * demand of each other; the users of an option check what it names. No option value is a secret:
  * the gateway's token is named by a file.
  */
 #ifndef QEMU_HARNESS_LAUNCHER_HOST_OPTIONS_H
@@ -31,7 +31,7 @@ extern const char *const file_server_choice_names[FILE_SERVER_CHOICE_COUNT];
 struct options {
     struct option_list mounts;        /* --mount HOST[:GUEST[:ro|rw]] */
     struct option_list environment;   /* --env NAME=VALUE, for the command */
-    struct option_list gateway_allow; /* handed to the broker as they are */
+    struct option_list gateway_allow; /* passed to the broker unchanged */
     struct option_list ca_files;
     struct option_list broker_arguments;
     struct option_list qemu_arguments;
@@ -54,13 +54,11 @@ struct options {
     const char *virtiofsd;
     const char *vsock_device;
     const char *file_server_text;
-    const char *wsl_network, *wsl_rig, *wsl_distribution;
     enum file_server_choice file_server;
-    long cpus; /* 0: as the accelerator suggests */
+    long cpus; /* 0: the accelerator decides */
     long memory_mib;
-    long server_port; /* 0: the command has none */
+    long server_port; /* 0: the command serves no port */
     long port;        /* TCP on 127.0.0.1 for the way in; -1: no TCP, 0: a free one */
-    bool wsl;         /* in the WSL rig instead of a micro-VM */
     bool timeline;
     bool help, version;
     char *const *command; /* NULL-terminated; NULL: an interactive shell */
@@ -69,7 +67,7 @@ struct options {
 /* Reads `run ...`, `--help` or `--version`. 0, or -EINVAL with the reason: a usage error. */
 int options_parse(struct options *options, int argc, char *const *argv, struct failure *why);
 
-/* The summary that --help prints, made from the table. */
+/* Prints the text of --help, made from the table. */
 void options_print_help(FILE *out);
 
 #endif

@@ -1,9 +1,9 @@
-/* The children of codev-sandbox: started, watched, ended, none forgotten.
+/* The child processes of codev-sandbox: started, watched, ended.
  *
- * Each runs in a session of its own (a terminal's Ctrl-C is not for it), is sent `death_signal` when we
- * die, whatever way (PR_SET_PDEATHSIG), and inherits no descriptor but those named. All signals are as a
- * fresh process expects them. What must happen between fork and exec (ids, capabilities, namespaces) is
- * the spawn's `prepare`, whose failure is reported as a failure of the start itself.
+ * Each child has its own session, so a terminal's Ctrl-C does not reach it. It gets
+ * `death_signal` when this program ends in any way (PR_SET_PDEATHSIG), inherits only the named
+ * descriptors, and starts with default signal handlers. The spawn's `prepare` runs between fork
+ * and exec (ids, capabilities, namespaces); its failure is a failure of the start.
  */
 #ifndef QEMU_HARNESS_LAUNCHER_HOST_PROCESSES_H
 #define QEMU_HARNESS_LAUNCHER_HOST_PROCESSES_H
@@ -14,23 +14,19 @@
 
 #include "common/os/failure.h"
 
-#define PROCESSES_MAX 80 /* one file server per mount, and a few */
+#define PROCESSES_MAX 80 /* one file server for each mount, and a few more */
 
 enum process_role {
-    PROCESS_QEMU,
-    PROCESS_BROKER,
-    PROCESS_VSOCK_DEVICE,
-    PROCESS_FILE_SERVER,
-    PROCESS_WSL,     /* the stand-in for wsl.exe that holds the control channel */
-    PROCESS_FORWARD, /* WSL's localhost forwarding */
+    PROCESS_GUEST,  /* ends when the guest does */
+    PROCESS_BROKER, /* the guest lives on without it, and has no egress then */
+    PROCESS_HELPER, /* the guest cannot live without it: a file server, the vsock device */
     PROCESS_ROLE_COUNT
 };
-
-extern const char *const process_role_names[PROCESS_ROLE_COUNT];
 
 struct process {
     pid_t pid; /* also its process group and session */
     enum process_role role;
+    const char *name; /* for messages */
     bool ended;
     int status; /* of waitpid(2), once ended */
 };
@@ -41,6 +37,7 @@ struct process_table {
 };
 
 struct spawn {
+    const char *name;                   /* for messages; outlives the process */
     const char *const *argv;            /* argv[0] is a path or found in PATH */
     int stdin_fd, stdout_fd, stderr_fd; /* -1: /dev/null */
     const int *keep;                    /* inherited under their own numbers */
@@ -55,7 +52,7 @@ struct spawn {
 int process_spawn(struct process_table *table, enum process_role role, const struct spawn *spawn,
                   struct failure *why);
 
-/* Collects what has ended, without waiting. True when something did. */
+/* Reaps the children that have ended, without waiting. True when there was one. */
 bool process_reap(struct process_table *table);
 
 /* The first process of a role, or NULL. */
@@ -64,10 +61,11 @@ struct process *process_find(struct process_table *table, enum process_role role
 /* "exit status 65", "signal 9 (Killed)". */
 void process_describe(const struct process *process, char *out, size_t size);
 
-/* Ends all: SIGTERM, at most `grace_ms`, then SIGKILL to their groups; returns when none is left. */
+/* Ends all children: SIGTERM, up to `grace_ms` later SIGKILL, to their process groups. Returns
+ * when none is left. */
 void process_stop_all(struct process_table *table, int64_t grace_ms);
 
-/* Marks every descriptor above 2 that we were started with close-on-exec. */
+/* Marks every open descriptor above 2 close-on-exec. */
 void process_close_inherited(void);
 
 #endif

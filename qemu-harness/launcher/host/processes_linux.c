@@ -1,4 +1,4 @@
-/* The children of codev-sandbox on Linux: PR_SET_PDEATHSIG ends them with it. */
+/* Starts, watches and ends children. On Linux PR_SET_PDEATHSIG ends them with this program. */
 #include "qemu-harness/launcher/host/processes.h"
 
 #include <errno.h>
@@ -18,20 +18,11 @@
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 
-const char *const process_role_names[PROCESS_ROLE_COUNT] = {
-    [PROCESS_QEMU] = "qemu",
-    [PROCESS_BROKER] = "broker",
-    [PROCESS_VSOCK_DEVICE] = "vsock device",
-    [PROCESS_FILE_SERVER] = "file server",
-    [PROCESS_WSL] = "wsl",
-    [PROCESS_FORWARD] = "forward",
-};
-
 static void child_reset_signals(void)
 {
     sigset_t none;
     for (int signal_number = 1; signal_number < NSIG; signal_number++)
-        signal(signal_number, SIG_DFL); /* SIGKILL, SIGSTOP and libc's own refuse: right so */
+        signal(signal_number, SIG_DFL); /* fails for SIGKILL, SIGSTOP and the signals of libc */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -65,15 +56,15 @@ static int child_prepare(const struct spawn *spawn, pid_t parent, struct failure
     if (!spawn->prepare)
         return 0;
     result = spawn->prepare(spawn->context, why);
-    /* changing ids clears it (kernel/cred.c, commit_creds), so it is set again */
+    /* a change of ids clears it (kernel/cred.c, commit_creds) */
     if (!result && (prctl(PR_SET_PDEATHSIG, spawn->death_signal) || getppid() != parent))
         return failure_set(why, ESRCH, "codev-sandbox ended meanwhile");
     return result;
 }
 
-/* What faces a guest's bytes gets none of the user's secrets to lose: of the environment only where
- * programs and temporary files lie, the language, and what is our own. The broker, which is
- * trusted, needs the user's settings of proxies, trust and desktop. */
+/* Processes that handle a guest's bytes could leak secrets from the user's environment, so they
+ * get only the paths of programs and temporary files, the language, and our own variables. The
+ * broker is trusted and needs the user's settings of proxies, CAs and desktop. */
 static void child_limit_environment(enum process_role role)
 {
     static const char *const kept[] = {"PATH=", "HOME=", "TMPDIR=", "LANG=", "LC_", "CODEV_"};
@@ -119,13 +110,13 @@ int process_spawn(struct process_table *table, enum process_role role, const str
         return failure_set(why, EAGAIN, "more than %d processes", PROCESSES_MAX);
     int result = child_execute(&pid, child_run, &start, CHILD_NO_LIMIT, why);
     if (result < 0)
-        return failure_prefix(why, result, "%s", process_role_names[role]);
-    table->entries[table->count] = (struct process){.pid = pid, .role = role};
+        return failure_prefix(why, result, "%s", spawn->name);
+    table->entries[table->count] = (struct process){.pid = pid, .role = role, .name = spawn->name};
     return (int)table->count++;
 }
 
-/* Collects one process when it has ended (`flags` WNOHANG: without waiting). What it left in its
- * group is killed while it is still a zombie: its number cannot be another's yet. */
+/* Reaps one process if it has ended (`flags` WNOHANG: without waiting). The rest of its group is
+ * killed while it is still a zombie, since another process could have its number afterwards. */
 static bool process_collect(struct process *process, int flags)
 {
     siginfo_t info = {0};

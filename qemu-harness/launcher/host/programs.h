@@ -1,4 +1,5 @@
-/* Finds the programs and files of the launcher: named by an option, beside its executable, or in PATH. */
+/* Finds the programs and files of the launcher: named by an option, beside its executable, or in
+ * PATH. */
 #ifndef QEMU_HARNESS_LAUNCHER_HOST_PROGRAMS_H
 #define QEMU_HARNESS_LAUNCHER_HOST_PROGRAMS_H
 
@@ -6,8 +7,9 @@
 
 #include "common/os/failure.h"
 
-/* `chosen` (an option's value) unless NULL; else `beside`, relative to the folder of our executable,
- * unless NULL or absent; else `name` in PATH. 0, or -ENOENT with a reason that names the program. */
+/* `chosen` (an option's value) unless NULL; else `beside`, relative to the folder of our
+ * executable, unless NULL or absent; else `name` in PATH. 0, or -ENOENT with a reason that names
+ * the program. */
 int program_find(char out[PATH_MAX], const char *chosen, const char *beside, const char *name,
                  struct failure *why);
 

@@ -1,4 +1,4 @@
-/* See run_folder.h: who owns a folder, and when it is nobody's. */
+/* Makes and removes the runtime folder, and removes those whose owner is gone. */
 #include "qemu-harness/launcher/host/run_folder.h"
 
 #include <dirent.h>
@@ -17,11 +17,11 @@
 #include "common/os/cleanup.h"
 
 #define FOLDER_PREFIX "codev-sandbox-"
-#define YOUNG_PREFIX "codev-sandbox.new-" /* made, but not yet locked */
-#define YOUNG_SECONDS 300                 /* older ones were left behind between two system calls */
+#define YOUNG_PREFIX "codev-sandbox.new-" /* made, not yet locked */
+#define YOUNG_SECONDS 300                 /* an older one has no owner any more */
 #define LOCK_NAME "lock"
 
-/* Removes the files of a folder (one level) and the folder. Sub-folders do not exist there. */
+/* Removes a folder and the files in it. It has no sub-folders. */
 static void remove_folder(int base, const char *name, int folder)
 {
     int listing = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -37,7 +37,7 @@ static void remove_folder(int base, const char *name, int folder)
     unlinkat(base, name, AT_REMOVEDIR);
 }
 
-/* One entry of the base folder: removed when it is ours and its owner is gone. */
+/* Removes one entry of the base folder if it is a runtime folder of our user without an owner. */
 static void sweep_one(int base, const char *name)
 {
     bool young = strncmp(name, YOUNG_PREFIX, strlen(YOUNG_PREFIX)) == 0;
@@ -69,7 +69,7 @@ static void sweep(int base)
     closedir(directory);
 }
 
-/* The base folder without symbolic links: XDG_RUNTIME_DIR where it is usable, else /tmp. */
+/* The base folder without symbolic links: XDG_RUNTIME_DIR if it is usable, else /tmp. */
 static int find_base(char real[PATH_MAX], struct failure *why)
 {
     const char *wanted = getenv("XDG_RUNTIME_DIR");

@@ -1,5 +1,5 @@
-/* See accelerator.h. */
-#include "qemu-harness/launcher/machine/accelerator.h"
+/* Looks for KVM in /proc/cpuinfo and /dev. */
+#include "qemu-harness/launcher/machine/accelerator_internal.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 
-#define CPUINFO_SIZE (64 * 1024) /* the first processors' lines say it */
+#define CPUINFO_SIZE (64 * 1024) /* the first processors' lines suffice */
 
 static bool line_has_word(const char *line, size_t length, const char *word)
 {
@@ -32,7 +32,7 @@ bool accelerator_cpu_has_virtualization(const char *cpuinfo, size_t length)
         if (line > 5 && memcmp(cpuinfo, "flags", 5) == 0 &&
             (line_has_word(cpuinfo, line, "vmx") || line_has_word(cpuinfo, line, "svm")))
             return true;
-        line += newline != NULL;
+        line += newline ? 1 : 0;
         cpuinfo += line;
         length -= line;
     }

@@ -1,4 +1,4 @@
-/* See console.h. */
+/* Reads the serial line into a ring and a file, and shows the last lines. */
 #include "qemu-harness/launcher/machine/console.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* What the guest's kernel prints: the last 64 KiB in memory, and all of it in a file when asked for.
+/* The output of the guest's kernel: its last 64 KiB in memory, and in a file with --console.
  *
- * QEMU's serial line is one end of a socket pair. It is always read, so a guest that prints without end
- * stops nobody and fills nothing but the ring. The text is hostile: it is shown escaped.
+ * QEMU's serial line is one end of a socket pair. It is always read, so a guest that prints
+ * without end blocks nothing and fills only the ring. The text is hostile and is shown escaped.
  */
 #ifndef QEMU_HARNESS_LAUNCHER_MACHINE_CONSOLE_H
 #define QEMU_HARNESS_LAUNCHER_MACHINE_CONSOLE_H
@@ -13,7 +13,7 @@
 #include "common/os/failure.h"
 
 #define CONSOLE_RING_SIZE (64 * 1024)
-#define CONSOLE_FILE_MAX (64 * 1024 * 1024) /* what is beyond is not written */
+#define CONSOLE_FILE_MAX (64 * 1024 * 1024) /* bytes beyond it are not written */
 
 struct console {
     int fd;       /* our end, or -1 */
@@ -27,7 +27,7 @@ struct console {
 int console_open(struct console *console, const char *file, struct failure *why);
 void console_close(struct console *console);
 
-/* Reads what is there. False at the end: QEMU is gone. */
+/* Reads all bytes that are ready. False at the end of file: QEMU has ended. */
 bool console_read(struct console *console);
 
 /* Shows the last `lines` lines, each behind `prefix`. */

@@ -1,5 +1,5 @@
-/* See guest_memory.h. */
-#include "qemu-harness/launcher/machine/guest_memory.h"
+/* Makes the memory file, and the link to it. */
+#include "qemu-harness/launcher/machine/guest_memory_internal.h"
 
 #include <errno.h>
 #include <stdio.h>

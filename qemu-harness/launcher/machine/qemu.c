@@ -1,7 +1,12 @@
-/* See qemu.h. The fixed arguments are const tables; those that hold a number are formatted into one
- * arena. */
-#include "qemu-harness/launcher/machine/qemu.h"
+/* The virtual machine: its files, its arguments, its start.
+ *
+ * No path of the user's is on QEMU's command line: kernel, image, folders and memory are inherited
+ * descriptors. So any name works, and QEMU's account needs no access to the path.
+ * Fixed arguments are const tables; arguments that hold a number are formatted into one arena.
+ */
+#include "qemu-harness/launcher/machine/machine.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,44 +17,51 @@
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
+#include "qemu-harness/launcher/folders/file_server.h"
+#include "qemu-harness/launcher/host/descriptors.h"
 #include "qemu-harness/launcher/host/programs.h"
-#include "qemu-harness/launcher/machine/guest_memory.h"
+#include "qemu-harness/launcher/machine/accelerator_internal.h"
+#include "qemu-harness/launcher/machine/guest_memory_internal.h"
+#include "qemu-harness/launcher/machine/tick_rate_internal.h"
+#include "qemu-harness/launcher/machine/vsock_internal.h"
 
 #define ARGUMENTS_MAX (64 + 8 * OPTION_REPEAT_MAX)
 #define CPUS_KVM 2L
-#define CPUS_TCG                                                                                   \
-    1L /* emulated processors interrupt each other dearly: fork(2) costs seven times as much on two */
+#define CPUS_TCG 1L /* on two emulated processors fork(2) takes seven times as long */
+#define HELLO_SECONDS_TCG 60
+#define HELLO_SECONDS_KVM 20
 #define ARENA_SIZE (32 * 1024)
 #define INHERITED_MAX (8 + 2 * OPTION_REPEAT_MAX)
 
-/* The root bus has 32 slots; the machine, disk, random numbers, vsock and what --qemu-arg adds take some. Up to
- * MOUNTS_IN_SLOTS folders have one each, wherever QEMU finds it. More share: eight functions a slot, from
- * MOUNT_SLOT_FIRST on. No bridge is needed for that, and 64 folders are slots 16 to 23. */
+/* The root bus has 32 slots. The machine, disk, random numbers, vsock and the devices of
+ * --qemu-arg take some. Up to MOUNTS_IN_SLOTS folders have a slot each, which QEMU chooses. More
+ * folders share slots from MOUNT_SLOT_FIRST on, eight functions in each: 64 folders take slots 16
+ * to 23, and no bridge is needed. */
 #define MOUNTS_IN_SLOTS 16
 #define MOUNT_SLOT_FIRST 16
 #define SLOT_FUNCTIONS 8
 #define PLACE_SIZE 48
 #define CLOCK_SIZE 32
-_Static_assert(MOUNT_SLOT_FIRST + (OPTION_REPEAT_MAX + SLOT_FUNCTIONS - 1) / SLOT_FUNCTIONS < 31,
-               "31 is the machine's own");
+static_assert(MOUNT_SLOT_FIRST + (OPTION_REPEAT_MAX + SLOT_FUNCTIONS - 1) / SLOT_FUNCTIONS < 31,
+              "slot 31 is the machine's own");
 
-struct machine {
-    const char *arch;
+struct architecture {
+    const char *name;
     const char *program; /* found in PATH */
     const char *kernel;  /* relative to our executable */
     const char *image;
     const char *type;    /* -machine */
-    const char *console; /* with what else only this machine's kernel is told */
+    const char *console; /* console=, and further words for this kernel only */
     const char *emulated_cpu;
-    /* emulated, it reads the time stamp counter of a host of its own kind */
-    bool reads_our_counter;
+    bool reads_host_counter; /* emulated, it reads the host's own time stamp counter */
 };
 
-/* q35 without what costs time to probe; the kernel enters by PVH. It does not look whether timer interrupts arrive
- * within a few ticks: on a busy host an emulated machine's do not, and the kernel would panic ("IO-APIC + timer
- * doesn't work"; under KVM it does not look either). An emulated aarch64 signs return addresses by a quick function
- * of QEMU's own instead of QARMA5: kernel and programs do that at every call. */
-static const struct machine machines[] = {
+/* q35 leaves out what takes time to probe; its kernel is entered by PVH. `no_timer_check`: on a
+ * busy host the timer interrupts of an emulated machine come late, and the kernel would panic
+ * ("IO-APIC + timer doesn't work"); under KVM the kernel skips this check by itself.
+ * `pauth-impdef`: an emulated aarch64 signs return addresses at every call, and QEMU's own
+ * function for it is much faster than QARMA5. */
+static const struct architecture architectures[] = {
     {"x86_64", "qemu-system-x86_64", "../guest/x86_64/vmlinux", "../guest/x86_64/rootfs.erofs",
      "q35,vmport=off,smbus=off,sata=off,usb=off,graphics=off,hpet=off", "ttyS0 no_timer_check",
      "max", true},
@@ -57,22 +69,34 @@ static const struct machine machines[] = {
      "virt,gic-version=max,usb=off", "ttyAMA0", "max,pauth-impdef=on", false},
 };
 
-/* `--arch`, else what the kernel's name says, else this host's. */
-static const struct machine *machine_choose(const struct options *options, struct failure *why)
+static struct {
+    const struct architecture *architecture;
+    struct accelerator accelerator;
+    struct file_server file_server;
+    struct vsock vsock;
+    char program[PATH_MAX];
+    char kernel_path[PATH_MAX], image_path[PATH_MAX];
+    int kernel, image, memory;
+    struct tick_sample opened; /* when qemu_open ran */
+} qemu = {.kernel = -1, .image = -1, .memory = -1, .vsock.device = -1};
+
+/* `--arch`, else what the kernel's file name says, else this host's. */
+static const struct architecture *choose_architecture(const struct options *options,
+                                                      struct failure *why)
 {
     const char *arch = options->arch;
-    const char *name = options->kernel ? strrchr(options->kernel, '/') : NULL;
-    name = name ? name + 1 : options->kernel;
-    if (!arch && name && strncmp(name, "Image", 5) == 0)
+    const char *file = options->kernel ? strrchr(options->kernel, '/') : NULL;
+    file = file ? file + 1 : options->kernel;
+    if (!arch && file && strncmp(file, "Image", 5) == 0)
         arch = "aarch64";
-    if (!arch && name && strncmp(name, "vmlinu", 6) == 0)
+    if (!arch && file && strncmp(file, "vmlinu", 6) == 0)
         arch = "x86_64";
     if (!arch)
         arch = accelerator_host_arch();
-    for (size_t i = 0; i < ARRAY_LENGTH(machines); i++)
-        if (strcmp(machines[i].arch, arch) == 0)
-            return &machines[i];
-    failure_set(why, EINVAL, "no guest for %s: --arch x86_64 or aarch64", arch);
+    for (size_t i = 0; i < ARRAY_LENGTH(architectures); i++)
+        if (strcmp(architectures[i].name, arch) == 0)
+            return &architectures[i];
+    failure_set(why, EINVAL, "no guest for %s: use --arch x86_64 or --arch aarch64", arch);
     return NULL;
 }
 
@@ -90,37 +114,70 @@ static int open_file(char path[PATH_MAX], const char *chosen, const char *beside
     return fd_steal(&fd);
 }
 
-int qemu_open(struct qemu *qemu, const struct options *options, struct failure *why)
+static int qemu_open(const struct machine_parts *parts, struct found_paths *found,
+                     struct failure *why)
 {
-    qemu->kernel = qemu->image = qemu->memory = -1;
-    qemu->opened = tick_sample_take();
-    qemu->machine = machine_choose(options, why);
-    if (!qemu->machine)
+    const struct options *options = parts->options;
+    qemu.opened = tick_sample_take();
+    qemu.architecture = choose_architecture(options, why);
+    if (!qemu.architecture)
         return -EINVAL;
-    int result = program_find(qemu->program, options->qemu, NULL, qemu->machine->program, why);
+    int result = program_find(qemu.program, options->qemu, NULL, qemu.architecture->program, why);
     if (result)
         return result;
-    qemu->kernel =
-        open_file(qemu->kernel_path, options->kernel, qemu->machine->kernel, "kernel", why);
-    if (qemu->kernel < 0)
-        return qemu->kernel;
-    qemu->image = open_file(qemu->image_path, options->image, qemu->machine->image, "image", why);
-    return qemu->image < 0 ? qemu->image : 0;
+    qemu.kernel =
+        open_file(qemu.kernel_path, options->kernel, qemu.architecture->kernel, "kernel", why);
+    if (qemu.kernel < 0)
+        return qemu.kernel;
+    qemu.image = open_file(qemu.image_path, options->image, qemu.architecture->image, "image", why);
+    if (qemu.image < 0)
+        return qemu.image;
+    found->machine_program = qemu.program;
+    found->kernel = qemu.kernel_path;
+    found->image = qemu.image_path;
+    accelerator_choose(&qemu.accelerator, qemu.architecture->name);
+    return 0;
 }
 
-void qemu_close(struct qemu *qemu)
+static void qemu_close(void)
 {
-    fd_close(&qemu->kernel);
-    fd_close(&qemu->image);
-    fd_close(&qemu->memory);
+    fd_close(&qemu.kernel);
+    fd_close(&qemu.image);
+    fd_close(&qemu.memory);
+    fd_close(&qemu.vsock.device);
 }
 
-const char *qemu_arch(const struct qemu *qemu)
+static int qemu_connect(const struct machine_parts *parts, struct guest_link *link,
+                        struct failure *why)
 {
-    return qemu->machine->arch;
+    int result = vsock_start(&qemu.vsock, parts->options, parts->folder, parts->processes, why);
+    if (result)
+        return result;
+    vsock_describe(&qemu.vsock, link);
+    link->hello_seconds = qemu.accelerator.kvm ? HELLO_SECONDS_KVM : HELLO_SECONDS_TCG;
+    return 0;
 }
 
-/* The growing command line. Sticky: what does not fit is told once, at the end. */
+static int qemu_serve_folders(const struct machine_parts *parts, struct failure *why)
+{
+    int result = file_server_choose(&qemu.file_server, parts->options, why);
+    if (result)
+        return result;
+    for (unsigned i = 0; i < parts->mounts->count; i++) {
+        struct mount *mount = &parts->mounts->entries[i];
+        mount->type = file_server_choice_names[qemu.file_server.kind];
+        snprintf(mount->source, sizeof(mount->source), "m%u", i);
+    }
+    return file_server_start(&qemu.file_server, parts->mounts, parts->account, parts->folder,
+                             parts->processes, parts->diagnostics, why);
+}
+
+static int qemu_accept(int listener)
+{
+    return vsock_accept(&qemu.vsock, listener);
+}
+
+/* The growing command line. `overflow` is sticky and checked once, at the end. */
 struct arguments {
     const char *argv[ARGUMENTS_MAX + 1];
     unsigned count;
@@ -167,52 +224,57 @@ static int inherit(struct arguments *arguments, int fd)
     return fd;
 }
 
-/* What the kernel is told of its clock, where it would find it out badly: see tick_rate.h. With -icount QEMU makes up a counter. */
-static void tell_clock(char text[CLOCK_SIZE], const struct qemu *qemu,
-                       const struct qemu_parts *parts)
+/* The path of an inherited descriptor, valid until the next call. */
+static const char *inherit_path(struct arguments *arguments, int fd)
+{
+    static char path[DESCRIPTOR_PATH_SIZE];
+    descriptor_path(inherit(arguments, fd), path);
+    return path;
+}
+
+/* Tells the kernel the rate of the time stamp counter (tick_rate_internal.h). With -icount the
+ * guest has a counter of QEMU's instead of the host's. */
+static void tell_clock(char text[CLOCK_SIZE], const struct options *options)
 {
     struct tick_sample now = tick_sample_take();
-    uint32_t khz = tick_rate_khz(&qemu->opened, &now);
-    bool ours = qemu->machine->reads_our_counter && !parts->accelerator->kvm;
-    const struct option_list *more = &parts->options->qemu_arguments;
+    uint32_t khz = tick_rate_khz(&qemu.opened, &now);
+    bool host = qemu.architecture->reads_host_counter && !qemu.accelerator.kvm;
+    const struct option_list *more = &options->qemu_arguments;
     for (unsigned i = 0; i < more->count; i++)
-        ours = ours && strcmp(more->items[i], "-icount") != 0;
+        host = host && strcmp(more->items[i], "-icount") != 0;
     text[0] = '\0';
-    if (ours && khz)
+    if (host && khz)
         snprintf(text, CLOCK_SIZE, " tsc_early_khz=%u", khz);
 }
 
-static void add_base(struct arguments *arguments, const struct qemu *qemu,
-                     const struct qemu_parts *parts)
+static void add_base(struct arguments *arguments, const struct machine_parts *parts,
+                     uint32_t control_port)
 {
     const struct options *options = parts->options;
+    bool kvm = qemu.accelerator.kvm;
     char clock[CLOCK_SIZE];
-    tell_clock(clock, qemu, parts);
-    add(arguments, qemu->program, NULL);
+    tell_clock(clock, options);
+    add(arguments, qemu.program, NULL);
     add(arguments, "-nodefaults", NULL);
     add(arguments, "-no-user-config", NULL);
     add(arguments, "-no-reboot", NULL);
     add(arguments, "-display", "none");
     add(arguments, "-sandbox",
         "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
-    add(arguments, "-machine", "%s,memory-backend=memory", qemu->machine->type);
-    add(arguments, "-accel", "%s", parts->accelerator->kvm ? "kvm" : "tcg");
-    add(arguments, "-cpu", "%s", parts->accelerator->kvm ? "max" : qemu->machine->emulated_cpu);
-    add(arguments, "-smp", "%ld",
-        options->cpus > 0         ? options->cpus
-        : parts->accelerator->kvm ? CPUS_KVM
-                                  : CPUS_TCG);
+    add(arguments, "-machine", "%s,memory-backend=memory", qemu.architecture->type);
+    add(arguments, "-accel", "%s", kvm ? "kvm" : "tcg");
+    add(arguments, "-cpu", "%s", kvm ? "max" : qemu.architecture->emulated_cpu);
+    add(arguments, "-smp", "%ld", options->cpus > 0 ? options->cpus : kvm ? CPUS_KVM : CPUS_TCG);
     add(arguments, "-m", "%ldM", options->memory_mib);
-    add(arguments, "-object",
-        "memory-backend-file,id=memory,size=%ldM,share=on,mem-path=/proc/self/fd/%d",
-        options->memory_mib, inherit(arguments, qemu->memory));
-    add(arguments, "-kernel", "/proc/self/fd/%d", inherit(arguments, qemu->kernel));
+    add(arguments, "-object", "memory-backend-file,id=memory,size=%ldM,share=on,mem-path=%s",
+        options->memory_mib, inherit_path(arguments, qemu.memory));
+    add(arguments, "-kernel", "%s", inherit_path(arguments, qemu.kernel));
     add(arguments, "-append",
         "console=%s quiet panic=-1 root=/dev/vda rootfstype=erofs ro init=/sbin/codev-init "
         "codev.control=vsock:%u%s",
-        qemu->machine->console, parts->control_port, clock);
-    add(arguments, "-drive", "if=none,id=root,format=raw,readonly=on,file=/proc/self/fd/%d",
-        inherit(arguments, qemu->image));
+        qemu.architecture->console, control_port, clock);
+    add(arguments, "-drive", "if=none,id=root,format=raw,readonly=on,file=%s",
+        inherit_path(arguments, qemu.image));
     add(arguments, "-device", "virtio-blk-pci,drive=root");
     add(arguments, "-device", "virtio-rng-pci");
     add(arguments, "-chardev", "socket,id=console,fd=%d", inherit(arguments, parts->console));
@@ -230,13 +292,12 @@ static void add_vsock(struct arguments *arguments, const struct vsock *vsock)
         add(arguments, "-chardev", "socket,id=vsock,fd=%d", fd);
         add(arguments, "-device", "vhost-user-vsock-pci,chardev=vsock");
         break;
-    case VSOCK_NONE:
     case VSOCK_KIND_COUNT:
         break;
     }
 }
 
-/* Where a folder's device is on the bus, as further properties of it; "": where QEMU likes. */
+/* Further properties of a folder's device that say where it is on the bus; "": QEMU chooses. */
 static void place_mount(char place[PLACE_SIZE], unsigned index, unsigned count)
 {
     place[0] = '\0';
@@ -245,24 +306,22 @@ static void place_mount(char place[PLACE_SIZE], unsigned index, unsigned count)
                  MOUNT_SLOT_FIRST + index / SLOT_FUNCTIONS, index % SLOT_FUNCTIONS);
 }
 
-static void add_mounts(struct arguments *arguments, const struct qemu_parts *parts)
+static void add_mounts(struct arguments *arguments, const struct mount_table *mounts)
 {
-    for (unsigned i = 0; i < parts->mounts->count; i++) {
-        const struct mount *mount = &parts->mounts->entries[i];
+    for (unsigned i = 0; i < mounts->count; i++) {
+        const struct mount *mount = &mounts->entries[i];
+        const char *tag = mount->source;
         char place[PLACE_SIZE];
-        place_mount(place, i, parts->mounts->count);
-        if (parts->file_server->kind == FILE_SERVER_VIRTIOFS) {
-            add(arguments, "-chardev", "socket,id=%s,fd=%d", mount->tag,
-                inherit(arguments, parts->file_server->connections[i]));
-            add(arguments, "-device", "vhost-user-fs-pci,chardev=%s,tag=%s%s", mount->tag,
-                mount->tag, place);
+        place_mount(place, i, mounts->count);
+        if (mount->server >= 0) {
+            add(arguments, "-chardev", "socket,id=%s,fd=%d", tag,
+                inherit(arguments, mount->server));
+            add(arguments, "-device", "vhost-user-fs-pci,chardev=%s,tag=%s%s", tag, tag, place);
             continue;
         }
-        add(arguments, "-fsdev",
-            "local,id=%s,path=/proc/self/fd/%d,security_model=none,multidevs=remap%s", mount->tag,
-            inherit(arguments, mount->fd), mount->spec.readonly ? ",readonly=on" : "");
-        add(arguments, "-device", "virtio-9p-pci,fsdev=%s,mount_tag=%s%s", mount->tag, mount->tag,
-            place);
+        add(arguments, "-fsdev", "local,id=%s,path=%s,security_model=none,multidevs=remap%s", tag,
+            inherit_path(arguments, mount->fd), mount->spec.readonly ? ",readonly=on" : "");
+        add(arguments, "-device", "virtio-9p-pci,fsdev=%s,mount_tag=%s%s", tag, tag, place);
     }
 }
 
@@ -271,34 +330,60 @@ static int qemu_prepare(void *context, struct failure *why)
     return identity_take(context, why);
 }
 
-int qemu_start(struct qemu *qemu, const struct qemu_parts *parts, struct process_table *processes,
-               struct failure *why)
+static int qemu_spawn(const struct machine_parts *parts, const struct arguments *arguments,
+                      struct failure *why)
+{
+    struct identity identity = {.account = *parts->account, .extra_group = qemu.accelerator.group};
+    struct spawn spawn = {.name = "qemu",
+                          .argv = arguments->argv,
+                          .stdin_fd = -1,
+                          .stdout_fd = parts->diagnostics,
+                          .stderr_fd = parts->diagnostics,
+                          .keep = arguments->keep,
+                          .keep_count = arguments->keep_count,
+                          .death_signal = SIGKILL,
+                          .prepare = qemu_prepare,
+                          .context = &identity};
+    int result = process_spawn(parts->processes, PROCESS_GUEST, &spawn, why);
+    if (result < 0)
+        return result;
+    return guest_memory_link(parts->folder, parts->processes->entries[result].pid, qemu.memory,
+                             why);
+}
+
+/* RUN/memory then leads to the guest's memory. */
+static int qemu_start(const struct machine_parts *parts, struct control_ends *control,
+                      struct failure *why)
 {
     static struct arguments arguments;
     const struct options *options = parts->options;
-    qemu->memory = guest_memory_make(options->memory_mib, parts->account, why);
-    if (qemu->memory < 0)
-        return qemu->memory;
-    add_base(&arguments, qemu, parts);
-    add_vsock(&arguments, parts->vsock);
-    add_mounts(&arguments, parts);
+    uint32_t control_port;
+    control->listener = vsock_listen_control(&qemu.vsock, &control_port, why);
+    if (control->listener < 0)
+        return control->listener;
+    qemu.memory = guest_memory_make(options->memory_mib, parts->account, why);
+    if (qemu.memory < 0)
+        return qemu.memory;
+    add_base(&arguments, parts, control_port);
+    add_vsock(&arguments, &qemu.vsock);
+    add_mounts(&arguments, parts->mounts);
     for (unsigned i = 0; i < options->qemu_arguments.count; i++)
         add(&arguments, options->qemu_arguments.items[i], NULL);
     if (arguments.overflow)
         return failure_set(why, E2BIG, "too many mounts or --qemu-arg");
-    struct identity identity = {.account = *parts->account,
-                                .extra_group = parts->accelerator->group};
-    struct spawn spawn = {.argv = arguments.argv,
-                          .stdin_fd = -1,
-                          .stdout_fd = parts->diagnostics,
-                          .stderr_fd = parts->diagnostics,
-                          .keep = arguments.keep,
-                          .keep_count = arguments.keep_count,
-                          .death_signal = SIGKILL,
-                          .prepare = qemu_prepare,
-                          .context = &identity};
-    int result = process_spawn(processes, PROCESS_QEMU, &spawn, why);
-    if (result < 0)
-        return result;
-    return guest_memory_link(parts->folder, processes->entries[result].pid, qemu->memory, why);
+    int result = qemu_spawn(parts, &arguments, why);
+    /* QEMU has inherited them; its copies must be the last, so that their end is QEMU's */
+    fd_close(&qemu.vsock.device);
+    for (unsigned i = 0; i < parts->mounts->count; i++)
+        fd_close(&parts->mounts->entries[i].server);
+    return result;
 }
+
+const struct machine qemu_machine = {
+    .open = qemu_open,
+    .connect = qemu_connect,
+    .serve_folders = qemu_serve_folders,
+    .start = qemu_start,
+    .accept = qemu_accept,
+    .close = qemu_close,
+};

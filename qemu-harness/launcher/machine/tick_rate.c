@@ -1,12 +1,13 @@
-/* See tick_rate.h. Who is interrupted between the two readings of a sample knows it by the clock, read before and after. */
-#include "qemu-harness/launcher/machine/tick_rate.h"
+/* Samples the counter and the clock together. The clock is read before and after the counter: the
+ * try with the shortest time between the two was interrupted least. */
+#include "qemu-harness/launcher/machine/tick_rate_internal.h"
 
 #include <stdbool.h>
 
 #include "common/os/io.h"
 
 #define TRIES 8
-#define APART_MIN_NS 1000000 /* a sample is right to some hundred nanoseconds */
+#define APART_MIN_NS 1000000 /* a sample has an error of some hundred nanoseconds */
 
 #ifdef __x86_64__
 #include <cpuid.h>

@@ -1,6 +1,9 @@
-/* See vsock.h. The device process is executed under a seccomp-free but capability-free identity of ours;
- * it is found as --vsock-device, beside the build (build/tools/usr/bin) or in PATH. */
-#include "qemu-harness/launcher/machine/vsock.h"
+/* Starts the guest's vsock and tells its addresses.
+ *
+ * vhost-device-vsock is named by --vsock-device, or found beside the build (build/tools/usr/bin)
+ * or in PATH. It runs without capabilities.
+ */
+#include "qemu-harness/launcher/machine/vsock_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,10 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-#include <linux/vm_sockets.h>
 
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
@@ -22,12 +22,6 @@
 #define HYBRID_CID 3
 #define DEVICE_WAIT_MS 10000
 #define LISTEN_BACKLOG 16
-
-const char *const vsock_kind_names[VSOCK_KIND_COUNT] = {
-    [VSOCK_KERNEL] = "vhost-vsock",
-    [VSOCK_HYBRID] = "vhost-device-vsock",
-    [VSOCK_NONE] = "none",
-};
 
 static int device_spawn(const struct options *options, const char *socket_path,
                         const char *uds_path, struct process_table *processes, struct failure *why)
@@ -40,20 +34,22 @@ static int device_spawn(const struct options *options, const char *socket_path,
     snprintf(cid, sizeof(cid), "%d", HYBRID_CID);
     const char *const argv[] = {program,     "--guest-cid", cid,      "--socket",
                                 socket_path, "--uds-path",  uds_path, NULL};
-    struct spawn spawn = {.argv = argv,
+    struct spawn spawn = {.name = "vsock device",
+                          .argv = argv,
                           .stdin_fd = -1,
                           .stdout_fd = -1,
                           .stderr_fd = -1,
                           .death_signal = SIGKILL,
                           .prepare = identity_drop_capabilities};
-    /* vsock_device_fixes_linux.c; a device of one's own may do without */
+    /* vsock_device_fixes_linux.c, where it was built */
     if (program_beside(preload, "codev-vsock-fixes.so") == 0 && access(preload, R_OK) == 0)
         spawn.preload = preload;
-    return process_spawn(processes, PROCESS_VSOCK_DEVICE, &spawn, why);
+    return process_spawn(processes, PROCESS_HELPER, &spawn, why);
 }
 
-/* Connects to the device's socket as soon as it is there. */
-static int device_connect(const char *path, struct process_table *processes, struct failure *why)
+/* Connects to the socket of the device, a process with this index, as soon as the socket exists. */
+static int device_connect(const char *path, struct process_table *processes, int device,
+                          struct failure *why)
 {
     struct endpoint endpoint = {.kind = ENDPOINT_UNIX};
     snprintf(endpoint.path, sizeof(endpoint.path), "%s", path);
@@ -66,11 +62,12 @@ static int device_connect(const char *path, struct process_table *processes, str
             return fd_steal(&fd);
         }
         process_reap(processes);
-        if (process_find(processes, PROCESS_VSOCK_DEVICE)->ended)
+        if (processes->entries[device].ended)
             return failure_set(why, ECHILD, "vhost-device-vsock ended at once");
         poll(NULL, 0, 2);
     } while (io_monotonic_ns() < deadline);
-    return failure_set(why, ETIMEDOUT, "vhost-device-vsock does not listen");
+    return failure_set(why, ETIMEDOUT, "vhost-device-vsock does not listen after %d s",
+                       DEVICE_WAIT_MS / 1000);
 }
 
 static int start_hybrid(struct vsock *vsock, const struct options *options,
@@ -85,7 +82,7 @@ static int start_hybrid(struct vsock *vsock, const struct options *options,
     int result = device_spawn(options, device_path, vsock->path, processes, why);
     if (result < 0)
         return result;
-    vsock->device = device_connect(device_path, processes, why);
+    vsock->device = device_connect(device_path, processes, result, why);
     return vsock->device < 0 ? vsock->device : 0;
 }
 
@@ -100,12 +97,6 @@ int vsock_start(struct vsock *vsock, const struct options *options, const struct
     return start_hybrid(vsock, options, folder, processes, why);
 }
 
-void vsock_do_without(struct vsock *vsock, const struct run_folder *folder)
-{
-    *vsock = (struct vsock){.kind = VSOCK_NONE, .device = -1};
-    run_folder_name(folder, vsock->path, "forward.sock");
-}
-
 static void hybrid_endpoint(const struct vsock *vsock, uint32_t port, struct endpoint *out)
 {
     *out = (struct endpoint){.kind = ENDPOINT_UNIX};
@@ -114,53 +105,36 @@ static void hybrid_endpoint(const struct vsock *vsock, uint32_t port, struct end
     (void)length; /* RUN_FOLDER_PATH_MAX leaves the room */
 }
 
+void vsock_describe(const struct vsock *vsock, struct guest_link *link)
+{
+    static const char *const dial[] = {"vsock:2", NULL};
+    static char way_in_listen[ENDPOINT_TEXT_MAX];
+    struct endpoint broker;
+    snprintf(way_in_listen, sizeof(way_in_listen), "vsock:%d", WAY_IN_VSOCK_PORT);
+    *link = (struct guest_link){.broker_dial = dial, .way_in_listen = way_in_listen};
+    if (vsock->kind == VSOCK_KERNEL) {
+        snprintf(link->broker_listen, sizeof(link->broker_listen), "vsock:0");
+        snprintf(link->broker_peer_cid, sizeof(link->broker_peer_cid), "%u", vsock->guest_cid);
+        link->way_in = (struct endpoint){
+            .kind = ENDPOINT_VSOCK, .cid = vsock->guest_cid, .port = WAY_IN_VSOCK_PORT};
+        return;
+    }
+    hybrid_endpoint(vsock, VSOCK_BROKER_PORT, &broker);
+    endpoint_format(&broker, link->broker_listen);
+    link->broker_port = VSOCK_BROKER_PORT;
+    link->way_in.kind = ENDPOINT_UNIX;
+    memcpy(link->way_in.path, vsock->path, sizeof(link->way_in.path));
+    link->way_in_hybrid = true;
+}
+
 int vsock_listen_control(const struct vsock *vsock, uint32_t *port, struct failure *why)
 {
-    struct endpoint endpoint = {.kind = ENDPOINT_VSOCK, .cid = VMADDR_CID_ANY, .port = 0};
+    struct endpoint endpoint;
     if (vsock->kind == VSOCK_HYBRID)
         hybrid_endpoint(vsock, CONTROL_PORT_DEFAULT, &endpoint);
+    else if (endpoint_parse_listen(&endpoint, "vsock:0", why))
+        return -EINVAL;
     int fd = endpoint_listen(&endpoint, LISTEN_BACKLOG, why);
     *port = vsock->kind == VSOCK_HYBRID ? CONTROL_PORT_DEFAULT : endpoint.port;
     return fd;
-}
-
-int vsock_accept(const struct vsock *vsock, int listener)
-{
-    struct sockaddr_vm peer = {0};
-    socklen_t length = sizeof(peer);
-    CLEANUP_FD int fd =
-        accept4(listener, vsock->kind == VSOCK_KERNEL ? (void *)&peer : NULL,
-                vsock->kind == VSOCK_KERNEL ? &length : NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0)
-        return -errno;
-    if (vsock->kind == VSOCK_KERNEL && peer.svm_cid != vsock->guest_cid)
-        return -EPERM;
-    if (vsock->kind == VSOCK_HYBRID && !vsock_peer_is_ours(fd))
-        return -EPERM;
-    return fd_steal(&fd);
-}
-
-void vsock_broker_listen(const struct vsock *vsock, char out[ENDPOINT_TEXT_MAX])
-{
-    struct endpoint endpoint;
-    if (vsock->kind == VSOCK_KERNEL) {
-        snprintf(out, ENDPOINT_TEXT_MAX, "vsock:0");
-        return;
-    }
-    if (vsock->kind == VSOCK_NONE) {
-        snprintf(out, ENDPOINT_TEXT_MAX, "tcp:127.0.0.1:0");
-        return;
-    }
-    hybrid_endpoint(vsock, VSOCK_BROKER_PORT, &endpoint);
-    endpoint_format(&endpoint, out);
-}
-
-int vsock_dial(const struct vsock *vsock, uint32_t port)
-{
-    struct endpoint endpoint = {.kind = ENDPOINT_VSOCK, .cid = vsock->guest_cid, .port = port};
-    if (vsock->kind != VSOCK_KERNEL) {
-        endpoint = (struct endpoint){.kind = ENDPOINT_UNIX};
-        memcpy(endpoint.path, vsock->path, sizeof(endpoint.path));
-    }
-    return endpoint_dial(&endpoint);
 }

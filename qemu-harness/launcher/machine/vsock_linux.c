@@ -1,9 +1,11 @@
-/* What vsock.c needs of Linux: the kernel's own vhost device, and who is at the other end. */
-#include "qemu-harness/launcher/machine/vsock.h"
+/* The parts of vsock that only Linux has: /dev/vhost-vsock, and the peer of an accepted
+ * connection. */
+#include "qemu-harness/launcher/machine/vsock_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/vhost.h>
+#include <linux/vm_sockets.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -36,9 +38,24 @@ int vsock_open_kernel(uint32_t *guest_cid)
     return -EADDRINUSE;
 }
 
-int vsock_peer_is_ours(int fd)
+/* The process at the other end of a Unix socket has our uid. */
+static bool peer_is_ours(int fd)
 {
     struct ucred peer;
     socklen_t length = sizeof(peer);
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
+}
+
+int vsock_accept(const struct vsock *vsock, int listener)
+{
+    struct sockaddr_vm peer = {0};
+    socklen_t length = sizeof(peer);
+    bool kernel = vsock->kind == VSOCK_KERNEL;
+    CLEANUP_FD int fd = accept4(listener, kernel ? (void *)&peer : NULL, kernel ? &length : NULL,
+                                SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    if (kernel ? peer.svm_cid != vsock->guest_cid : !peer_is_ours(fd))
+        return -EPERM;
+    return fd_steal(&fd);
 }

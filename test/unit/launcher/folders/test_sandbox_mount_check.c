@@ -1,5 +1,5 @@
-/* Which folders may be mounted: containment in both directions, through symbolic links, and read-only;
- * and that each row of the table of protected paths counts. */
+/* Which folders may be mounted: containment in both directions, through symbolic links, and
+ * read-only; and that each row of the table of protected paths counts. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -72,8 +72,8 @@ static int judge_all(const char *mount, const struct options *options,
     return result;
 }
 
-/* Opens one mount and checks it against one path: that of an option that a read-only mount may contain,
- * or of one that it may not. */
+/* Opens one mount and checks it against one path: that of an option that a read-only mount may
+ * contain, or of one that it may not. */
 static int judge(const char *mount, const char *path, bool readonly_allowed, struct failure *why)
 {
     struct options options = {.config = readonly_allowed ? path : NULL,
@@ -82,7 +82,7 @@ static int judge(const char *mount, const char *path, bool readonly_allowed, str
     return judge_all(mount, &options, &found, why);
 }
 
-/* One mount, and a path that no row but this one names. */
+/* Opens one mount and checks it against one row, whose path is `path`. */
 static int judge_row(const char *mount, const struct protected_row *row, const char *path,
                      struct failure *why)
 {
@@ -94,7 +94,7 @@ static int judge_row(const char *mount, const struct protected_row *row, const c
     case PROTECTED_OPTION:
         *(const char **)option = path;
         break;
-    case PROTECTED_OPTION_LIST: /* the last of the list, so that no other is all that is looked at */
+    case PROTECTED_OPTION_LIST: /* not the first of the list */
         list->items[0] = "/nowhere";
         list->items[1] = path;
         list->count = 2;
@@ -122,7 +122,8 @@ static void each_row_counts(void **state)
         const struct protected_row *row = &protected_rows[i];
         struct failure why = {""};
         assert_int_equal(judge_row(in_base("data"), row, in_base("data/rules"), &why), -EPERM);
-        if (!row->file && !strstr(why.text, row->what)) /* another row has the folder itself */
+        if (!row->file &&
+            !strstr(why.text, row->what)) /* the row of the folder itself answers first */
             fail_msg("%s: not in: %s", row->what, why.text);
         assert_int_equal(judge_row(readonly, row, in_base("data/rules"), &why),
                          row->readonly_allowed ? 0 : -EPERM);
@@ -167,14 +168,14 @@ static void contains_is_refused(void **state)
     assert_int_equal(judge(in_base("data"), in_base("data"), false, &why), -EPERM);
 }
 
-static void an_empty_path_is_none(void **state)
+static void an_empty_path(void **state)
 {
     struct failure why;
     (void)state;
     assert_int_equal(judge(".:/workspace/here", "", false, &why), 0);
 }
 
-static void lying_in_is_refused(void **state)
+static void inside_is_refused(void **state)
 {
     struct failure why;
     (void)state;
@@ -191,19 +192,19 @@ static void neighbours_are_allowed(void **state)
     assert_int_equal(judge(in_base("data2"), NULL, false, &why), 0);
 }
 
-static void links_do_not_help(void **state)
+static void links_make_no_difference(void **state)
 {
     struct failure why;
     (void)state;
     assert_int_equal(judge(in_base("link"), in_base("data/rules"), false, &why), -EPERM);
     assert_int_equal(judge(in_base("data"), in_base("link/rules"), false, &why), -EPERM);
     assert_int_equal(judge(in_base("link/sub"), in_base("data"), false, &why), -EPERM);
-    /* the link's own folder decides as well what is read, and so does its target's */
+    /* the folder of the link and the folder of its target both decide what is read */
     assert_int_equal(judge(in_base("work"), in_base("work/rules-link"), false, &why), -EPERM);
     assert_int_equal(judge(in_base("data"), in_base("work/rules-link"), false, &why), -EPERM);
 }
 
-static void what_does_not_exist_yet(void **state)
+static void paths_that_do_not_exist(void **state)
 {
     struct failure why;
     (void)state;
@@ -212,7 +213,7 @@ static void what_does_not_exist_yet(void **state)
     assert_int_equal(judge(in_base("work"), in_base("data/none"), false, &why), 0);
 }
 
-static void readonly_where_that_is_enough(void **state)
+static void readonly_mounts(void **state)
 {
     char spec[300];
     struct failure why;
@@ -232,19 +233,19 @@ static void missing_folder_and_file(void **state)
     assert_int_equal(judge(in_base("data/rules"), NULL, false, &why), -ENOTDIR);
 }
 
-static void who_may_write(void **state)
+static void writable_by(void **state)
 {
     struct mount mount = {.uid = 5, .gid = 6, .mode = 0750};
     (void)state;
     assert_true(mount_writable_by(&mount, 5, 9));
     assert_false(mount_writable_by(&mount, 7, 6));
-    mount.mode = 0577; /* the owner's own bits count for the owner, whatever others may */
+    mount.mode = 0577; /* only the owner's bits count for the owner */
     assert_false(mount_writable_by(&mount, 5, 6));
     assert_true(mount_writable_by(&mount, 7, 6));
     assert_true(mount_writable_by(&mount, 7, 7));
 }
 
-/* Checks the second mount beside the first. */
+/* Opens two mounts and checks them against each other. */
 static int judge_beside(const char *first, const char *second, struct failure *why)
 {
     struct option_list list = {.items = {first, second}, .count = 2};
@@ -271,7 +272,7 @@ static void links_out_of_a_writable_mount(void **state)
     assert_non_null(strstr(why.text, "data by a symbolic link in "));
     assert_int_equal(judge_beside(in_base("work/planted/sub"), in_base("work"), &why), -EPERM);
     assert_int_equal(judge_beside(in_base("own"), in_base("own/planted"), &why), -EPERM);
-    /* relative, from within */
+    /* relative paths, from within the mount */
     int before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(chdir(in_base("work")), 0);
     assert_int_equal(judge_beside(".:/workspace/w", "planted", &why), -EPERM);
@@ -281,7 +282,7 @@ static void links_out_of_a_writable_mount(void **state)
     assert_int_equal(judge_beside(".:/workspace/w", "deep", &why), 0);
     assert_int_equal(fchdir(before), 0);
     close(before);
-    /* a link that no sandbox can have made */
+    /* links that no sandbox can have made */
     snprintf(readonly, sizeof(readonly), "%s:/workspace/w:ro", in_base("work"));
     assert_int_equal(judge_beside(readonly, in_base("work/planted"), &why), 0);
     assert_int_equal(judge_beside(in_base("work"), in_base("link"), &why), 0);
@@ -296,16 +297,16 @@ int main(void)
         cmocka_unit_test(each_row_counts),
         cmocka_unit_test(the_rules_of_an_app_by_a_link),
         cmocka_unit_test(a_dash_is_no_log_file),
-        cmocka_unit_test(an_empty_path_is_none),
+        cmocka_unit_test(an_empty_path),
         cmocka_unit_test(links_out_of_a_writable_mount),
         cmocka_unit_test(contains_is_refused),
-        cmocka_unit_test(lying_in_is_refused),
+        cmocka_unit_test(inside_is_refused),
         cmocka_unit_test(neighbours_are_allowed),
-        cmocka_unit_test(links_do_not_help),
-        cmocka_unit_test(what_does_not_exist_yet),
-        cmocka_unit_test(readonly_where_that_is_enough),
+        cmocka_unit_test(links_make_no_difference),
+        cmocka_unit_test(paths_that_do_not_exist),
+        cmocka_unit_test(readonly_mounts),
         cmocka_unit_test(missing_folder_and_file),
-        cmocka_unit_test(who_may_write),
+        cmocka_unit_test(writable_by),
     };
     return cmocka_run_group_tests(tests, make_tree, remove_tree);
 }

@@ -31,7 +31,7 @@ static const struct {
     {"C:\\Users\\x:/w", "C:\\Users\\x", "/w", false},
 };
 
-static void takes_apart(void **state)
+static void splits(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
@@ -74,7 +74,7 @@ static void refuses_long_paths(void **state)
     assert_int_equal(strlen(spec.guest), PATH_MAX - 1);
 }
 
-static void makes_a_guest_path(void **state)
+static void default_guest_path(void **state)
 {
     static const struct {
         const char *text, *real, *guest;
@@ -104,10 +104,10 @@ static void makes_a_guest_path(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_apart),
+        cmocka_unit_test(splits),
         cmocka_unit_test(refuses),
         cmocka_unit_test(refuses_long_paths),
-        cmocka_unit_test(makes_a_guest_path),
+        cmocka_unit_test(default_guest_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What a process under the filter can and cannot make of a file. */
+/* The modes that a process under the filter can and cannot give to a file. */
 #include "test/harness/child.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static void make_files(void)
     REFUSED(mknodat(directory, "new", S_IFREG | 04755, 0));
     CHILD_ASSERT(faccessat(directory, "new", F_OK, 0) == -1);
     CHILD_ASSERT(openat(directory, "new", O_CREAT | O_WRONLY, 0755) >= 0);
-    /* without a file to be made the argument means nothing */
+    /* without O_CREAT the argument is ignored */
     CHILD_ASSERT(syscall(SYS_openat, directory, "new", O_RDONLY, 04755) >= 0);
     CHILD_ASSERT(mkdirat(directory, "folder", 0755) == 0);
     CHILD_ASSERT(fchmodat(directory, "folder", 02775, 0) == 0);
@@ -76,19 +76,19 @@ static void what_the_filter_cannot_see(void)
 #endif
 }
 
-static void modes_are_changed(void **state)
+static void changing_a_mode(void **state)
 {
     (void)state;
     in_child(change_modes);
 }
 
-static void files_are_made(void **state)
+static void making_a_file(void **state)
 {
     (void)state;
     in_child(make_files);
 }
 
-static void ways_around(void **state)
+static void other_system_calls(void **state)
 {
     (void)state;
     in_child(what_the_filter_cannot_see);
@@ -114,8 +114,8 @@ static int stop(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(modes_are_changed),
-                                       cmocka_unit_test(files_are_made),
-                                       cmocka_unit_test(ways_around)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(changing_a_mode),
+                                       cmocka_unit_test(making_a_file),
+                                       cmocka_unit_test(other_system_calls)};
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -1,4 +1,5 @@
-/* The bars of --timeline: each begins where the one before ended; hostile names are escaped; bounded. */
+/* The bars of --timeline: each begins where the previous one ends, hostile names are escaped, and
+ * their number is bounded. */
 #include "test/harness/unit.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The runtime folder: its place and mode, and what a later start sweeps and what it leaves alone. */
+/* The runtime folder: its place and mode, and which folders a later start removes. */
 #include "test/harness/unit.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static int make_base(void **state)
 static int remove_base(void **state)
 {
     (void)state;
-    return rmdir(base); /* fails when a test left something */
+    return rmdir(base); /* fails when a test left a file */
 }
 
 static bool exists(const char *path)
@@ -40,7 +40,7 @@ static void touch(const char *path)
     close(fd);
 }
 
-/* A folder as a killed run leaves it. */
+/* Makes a folder as a killed run leaves it. */
 static void abandon(char path[RUN_PATH_MAX], const char *name, mode_t mode)
 {
     char file[RUN_PATH_MAX + 16];
@@ -85,12 +85,12 @@ static void two_at_once(void **state)
     assert_int_equal(run_folder_make(&one, &why), 0);
     assert_int_equal(run_folder_make(&two, &why), 0);
     assert_string_not_equal(one.path, two.path);
-    assert_true(exists(one.path)); /* a living owner's folder is not swept */
+    assert_true(exists(one.path)); /* a folder whose owner lives is kept */
     run_folder_remove(&two);
     run_folder_remove(&one);
 }
 
-static void sweeps_what_is_nobodys(void **state)
+static void removes_folders_without_owner(void **state)
 {
     struct run_folder folder;
     struct failure why;
@@ -110,7 +110,7 @@ static void sweeps_what_is_nobodys(void **state)
     assert_int_equal(run_folder_make(&folder, &why), 0);
     assert_false(exists(dead));
     assert_true(exists(held));
-    assert_true(exists(open_to_all)); /* not one that we made */
+    assert_true(exists(open_to_all)); /* its mode is not ours */
     assert_true(exists(link));
     close(fd);
     unlink(link);
@@ -121,7 +121,7 @@ static void sweeps_what_is_nobodys(void **state)
     run_folder_remove(&folder);
 }
 
-static void young_ones_get_time(void **state)
+static void keeps_young_folders(void **state)
 {
     struct run_folder folder;
     struct failure why;
@@ -153,8 +153,10 @@ static void falls_back_to_tmp(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(private_and_removed),    cmocka_unit_test(two_at_once),
-        cmocka_unit_test(sweeps_what_is_nobodys), cmocka_unit_test(young_ones_get_time),
+        cmocka_unit_test(private_and_removed),
+        cmocka_unit_test(two_at_once),
+        cmocka_unit_test(removes_folders_without_owner),
+        cmocka_unit_test(keeps_young_folders),
         cmocka_unit_test(falls_back_to_tmp),
     };
     return cmocka_run_group_tests(tests, make_base, remove_base);

@@ -1,9 +1,9 @@
-/* vmx and svm as words of a flags line, nowhere else. */
+/* vmx and svm count only as words of a flags line. */
 #include "test/harness/unit.h"
 
 #include <string.h>
 
-#include "qemu-harness/launcher/machine/accelerator.h"
+#include "qemu-harness/launcher/machine/accelerator_internal.h"
 #include "test/harness/guard.h"
 
 static bool has(const char *text)

@@ -1,4 +1,4 @@
-/* The ring of the guest's console: what is shown of it, and that a guest's bytes reach no terminal. */
+/* The ring of the guest's console: which lines are shown, and that they are escaped. */
 #include "test/harness/unit.h"
 
 #include <stdio.h>
@@ -58,7 +58,7 @@ static void shows_the_last_lines(void **state)
     free(text);
 }
 
-static void shows_nothing_of_nothing(void **state)
+static void an_empty_ring(void **state)
 {
     (void)state;
     char *text = tail(5);
@@ -76,7 +76,7 @@ static void keeps_the_newest(void **state)
     char *text = tail(1);
     assert_string_equal(text, "> last\n");
     free(text);
-    text = tail(2); /* a line as long as the ring is cut, not read past */
+    text = tail(2); /* a line as long as the ring is cut */
     assert_non_null(strstr(text, "> last\n"));
     assert_true(strlen(text) < 4096);
     free(text);
@@ -93,7 +93,7 @@ static void escapes(void **state)
     free(text);
 }
 
-static void tells_the_end(void **state)
+static void end_of_file(void **state)
 {
     (void)state;
     close(console.guest_fd);
@@ -106,7 +106,7 @@ static void tells_the_end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(shows_the_last_lines), TEST(shows_nothing_of_nothing),
-                                       TEST(keeps_the_newest), TEST(escapes), TEST(tells_the_end)};
+    const struct CMUnitTest tests[] = {TEST(shows_the_last_lines), TEST(an_empty_ring),
+                                       TEST(keeps_the_newest), TEST(escapes), TEST(end_of_file)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

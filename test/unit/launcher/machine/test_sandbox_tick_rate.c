@@ -1,10 +1,10 @@
-/* The counter's rate from two samples, and where there is none. */
+/* The counter's rate from two samples, and when it is not known. */
 #include "test/harness/unit.h"
 
 #include <poll.h>
 #include <stdlib.h>
 
-#include "qemu-harness/launcher/machine/tick_rate.h"
+#include "qemu-harness/launcher/machine/tick_rate_internal.h"
 
 static uint32_t rate(uint64_t ticks, int64_t ns)
 {
@@ -19,16 +19,17 @@ static void rates(void **state)
     (void)state;
     assert_int_equal(rate(26000000, 10000000), 2600000);
     assert_int_equal(rate(1000000, 1000000), 1000000);
-    assert_int_equal(rate(1000000, 999999), 0); /* too near */
+    assert_int_equal(rate(1000000, 999999), 0); /* too close */
     assert_int_equal(rate(0, 10000000), 0);
-    assert_int_equal(rate((uint64_t)-500, 10000000), 0); /* it went back */
-    assert_int_equal(rate(UINT64_MAX / 4, 1000000), 0);  /* no such thing */
+    assert_int_equal(rate((uint64_t)-500, 10000000), 0); /* the counter went back */
+    assert_int_equal(rate(UINT64_MAX / 4, 1000000), 0);  /* too large */
     assert_int_equal(tick_rate_khz(&none, &none), 0);
     assert_int_equal(tick_rate_khz(&none, &some), 0);
     assert_int_equal(tick_rate_khz(&some, &none), 0);
 }
 
-/* Two measurements that share no sample agree, however busy the machine is: a sample's time is that of its quickest reading. */
+/* Two measurements without a common sample agree, however busy the machine is, since a sample
+ * takes its quickest reading. */
 static void this_machine(void **state)
 {
     struct tick_sample samples[4];

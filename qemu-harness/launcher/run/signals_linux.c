@@ -1,5 +1,5 @@
-/* Signals by signalfd(2): what each does to the sandbox. */
-#include "qemu-harness/launcher/run/sandbox.h"
+/* Reads signals by signalfd(2). */
+#include "qemu-harness/launcher/run/signals.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -8,21 +8,21 @@
 
 static const int watched_signals[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
 
-int sandbox_watch_signals(struct sandbox *sandbox, struct failure *why)
+int signals_watch(struct sandbox *sandbox, struct failure *why)
 {
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof(watched_signals) / sizeof(watched_signals[0]); i++)
         sigaddset(&set, watched_signals[i]);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* ignored by whoever started us, children could not be waited for */
+    signal(SIGCHLD, SIG_DFL); /* if it were inherited as ignored, no child could be waited for */
     if (sigprocmask(SIG_BLOCK, &set, NULL))
         return failure_errno(why, errno, "sigprocmask");
     sandbox->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return sandbox->signals < 0 ? failure_errno(why, errno, "signalfd") : 0;
 }
 
-/* A first signal asks for an orderly end, a second one ends at once. */
+/* A first signal asks for an orderly end, a second one ends the sandbox at once. */
 static void handle_end(struct sandbox *sandbox, int signal_number)
 {
     int status = 128 + signal_number;
@@ -37,7 +37,7 @@ static void handle_end(struct sandbox *sandbox, int signal_number)
     sandbox->phase = PHASE_DONE;
 }
 
-void sandbox_handle_signals(struct sandbox *sandbox)
+void signals_handle(struct sandbox *sandbox)
 {
     struct signalfd_siginfo info;
     unsigned rows, columns;

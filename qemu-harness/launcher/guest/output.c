@@ -1,4 +1,4 @@
-/* See output.h. */
+/* A ring for each stream, the escaping, and the writes. */
 #include "qemu-harness/launcher/guest/output.h"
 
 #include <errno.h>
@@ -12,14 +12,15 @@
 
 #include "common/os/cleanup.h"
 #include "common/text/escape.h"
+#include "qemu-harness/launcher/host/descriptors.h"
 
 #define CREDIT_STEP (32 * 1024)
 
-/* A description of our own for a pipe or terminal: O_NONBLOCK on it is nobody else's business. */
+/* Opens a pipe or terminal anew: O_NONBLOCK then affects no other process. */
 static int open_anew(int standard)
 {
-    char path[32];
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", standard);
+    char path[DESCRIPTOR_PATH_SIZE];
+    descriptor_path(standard, path);
     return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }
 
@@ -31,7 +32,7 @@ int output_open(struct output *output, int standard, struct failure *why)
     if (!output->bytes)
         return failure_errno(why, ENOMEM, "output");
     if (fstat(standard, &status))
-        return 0; /* it was closed: there is no reader */
+        return 0; /* closed: there is no reader */
     output->socket = S_ISSOCK(status.st_mode);
     output->terminal = isatty(standard) == 1;
     if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode))
@@ -67,7 +68,7 @@ static ssize_t output_write(struct output *output, const unsigned char *data, si
     return write(output->fd, data, length);
 }
 
-/* The next bytes of the ring that lie in a row. */
+/* The first contiguous bytes of the ring. */
 static unsigned char *ring_front(const struct output *output, size_t *length)
 {
     *length = OUTPUT_SIZE - output->start;
@@ -83,7 +84,7 @@ static void ring_consume(struct output *output, size_t length)
     output->owed += length;
 }
 
-/* How many bytes at the end are the begin of a character that may still become whole. */
+/* The number of bytes at the end that begin a character which is not complete. */
 static size_t cut_character(const char *text, size_t length)
 {
     for (size_t back = 1; back < OUTPUT_CHARACTER_MAX && back <= length; back++) {
@@ -97,7 +98,7 @@ static size_t cut_character(const char *text, size_t length)
     return 0;
 }
 
-/* Makes the next piece of the ring ready to be shown. */
+/* Escapes the next piece of the ring into `shown`. */
 static void escape_piece(struct output *output)
 {
     char piece[OUTPUT_CHARACTER_MAX + OUTPUT_ESCAPED_PIECE];
@@ -116,7 +117,7 @@ static void escape_piece(struct output *output)
     output->shown_end = escape_text(output->shown, sizeof(output->shown), piece, length, 1);
 }
 
-/* What is to be written next; 0 bytes when there is nothing. */
+/* The bytes to write next; 0 when there are none. */
 static const void *next_bytes(struct output *output, size_t *length)
 {
     if (!output->escape)
@@ -138,7 +139,7 @@ void output_finish(struct output *output)
     output->last = true;
 }
 
-/* Nobody reads any more: what waits is thrown away. */
+/* The reader has closed: discards what waits. */
 static void discard(struct output *output)
 {
     ring_consume(output, output->length);

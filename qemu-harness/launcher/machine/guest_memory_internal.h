@@ -1,11 +1,11 @@
 /* The guest's memory: a shared file that the file servers and the vsock device map too.
  *
- * It is a memory file (memfd), so it never reaches a disk, needs no room on a small runtime folder and
- * vanishes with its users; RUN/memory is a link to it, for a test that searches it while it runs. Only
- * QEMU's account may open it.
+ * It is a memory file (memfd): it never reaches a disk, takes no room in the runtime folder and
+ * vanishes with its last user. RUN/memory links to it, so that it can be searched while the guest
+ * runs. Only QEMU's account may open it.
  */
-#ifndef QEMU_HARNESS_LAUNCHER_MACHINE_GUEST_MEMORY_H
-#define QEMU_HARNESS_LAUNCHER_MACHINE_GUEST_MEMORY_H
+#ifndef QEMU_HARNESS_LAUNCHER_MACHINE_GUEST_MEMORY_INTERNAL_H
+#define QEMU_HARNESS_LAUNCHER_MACHINE_GUEST_MEMORY_INTERNAL_H
 
 #include <sys/types.h>
 

@@ -1,4 +1,4 @@
-/* Lines from a guest: the events that we know, and everything that ends the sandbox instead. */
+/* Lines from a guest: known events, and lines that end the sandbox. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static void hello(void)
     assert_int_equal(control.state, CONTROL_OPEN);
 }
 
-static void empty_lines_say_nothing(void **state)
+static void empty_lines_are_skipped(void **state)
 {
     struct control_event event;
     struct failure why;
@@ -193,7 +193,7 @@ static void hello_first_and_of_our_protocol(void **state)
     assert_int_equal(say("{\"event\":\"hello\",\"protocol\":2}", &event, &why), -EPROTONOSUPPORT);
 }
 
-static void a_silent_end_is_forgotten(void **state)
+static void a_connection_without_a_line(void **state)
 {
     (void)state;
     assert_int_equal(write(guest, "{\"ev", 4), 4);
@@ -229,7 +229,8 @@ static void credit_bounds_input(void **state)
                      1);
     assert_int_equal(control_input_room(&control), 10);
     assert_int_equal(say("{\"event\":\"credit\",\"bytes\":262144}", &event, &why), 1);
-    assert_int_equal(control.input_credit, CONTROL_CREDIT_INITIAL); /* never beyond the first */
+    assert_int_equal(control.input_credit,
+                     CONTROL_CREDIT_INITIAL); /* never more than the initial credit */
 }
 
 static void a_guest_that_does_not_read(void **state)
@@ -284,13 +285,13 @@ static void the_time_is_that_of_sending(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(empty_lines_say_nothing),
+        TEST(empty_lines_are_skipped),
         TEST(known_events),
         TEST(broken_events),
         TEST(more_output_than_one_event_holds),
         TEST(an_endless_line),
         TEST(hello_first_and_of_our_protocol),
-        TEST(a_silent_end_is_forgotten),
+        TEST(a_connection_without_a_line),
         TEST(credit_bounds_input),
         TEST(a_guest_that_does_not_read),
         TEST(the_time_is_that_of_sending),

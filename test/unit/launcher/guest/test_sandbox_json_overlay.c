@@ -1,22 +1,20 @@
-/* --config: what replaces, what is merged, what is added. */
+/* --config: which members are replaced, merged and added. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "qemu-harness/launcher/guest/json_merge.h"
+#include "test/harness/json_replay.h"
 
 static int merge(const char *base, const char *overlay, char *out, size_t size)
 {
     static struct json_token base_tokens[256], overlay_tokens[256];
     struct json left, right;
     struct json_position where;
-    struct json_writer writer;
+    bool used[256];
     assert_int_equal(json_parse(&left, base, strlen(base), base_tokens, 256, &where), 0);
     assert_int_equal(json_parse(&right, overlay, strlen(overlay), overlay_tokens, 256, &where), 0);
-    json_writer_start(&writer, out, size);
-    int result = json_merge(&writer, &left, 0, &right, 0);
-    return result ? result : json_writer_finish(&writer, false);
+    return json_replay(&left, &right, used, out, size);
 }
 
 static void cases(void **state)
@@ -35,6 +33,7 @@ static void cases(void **state)
         {"{\"a\":\"q\\\"\"}", "{\"b\":\"\\u0041\"}", "{\"a\":\"q\\\"\",\"b\":\"\\u0041\"}"},
         {"{\"a\":{}}", "{ \"a\" : { \"x\" :\n[ 1 ,\n{ \"y\" : \"\\n\" } ] }\n}\n",
          "{\"a\":{\"x\":[1,{\"y\":\"\\n\"}]}}"},
+        {"{\"a\":{\"x\":{\"y\":1}},\"b\":2}", "{\"a\":7}", "{\"a\":7,\"b\":2}"},
         {"{\"ab\":1}", "{\"a\\u0062\":2}", "{\"ab\":2}"},
         {"{\"s\":{\"e\":{\"A\":\"1\"}}}", "{\"s\":{\"e\":{\"B\":\"2\"}}}",
          "{\"s\":{\"e\":{\"A\":\"1\",\"B\":\"2\"}}}"},
@@ -47,7 +46,25 @@ static void cases(void **state)
     }
 }
 
-static void names_that_no_string_holds(void **state)
+static void without_an_overlay(void **state)
+{
+    struct json_writer writer;
+    struct json_overlay out;
+    char text[64];
+    (void)state;
+    json_writer_start(&writer, text, sizeof(text));
+    json_overlay_begin(&out, &writer, NULL, NULL);
+    json_overlay_object_begin(&out, "a");
+    json_overlay_string(&out, "s", "x");
+    json_overlay_int(&out, "i", -1);
+    json_overlay_object_end(&out);
+    json_overlay_null(&out, "n");
+    assert_int_equal(json_overlay_end(&out), 0);
+    assert_true(json_writer_finish(&writer, false) > 0);
+    assert_string_equal(text, "{\"a\":{\"s\":\"x\",\"i\":-1},\"n\":null}");
+}
+
+static void names_with_a_nul(void **state)
 {
     char out[512];
     (void)state;
@@ -65,7 +82,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cases),
-        cmocka_unit_test(names_that_no_string_holds),
+        cmocka_unit_test(without_an_overlay),
+        cmocka_unit_test(names_with_a_nul),
         cmocka_unit_test(too_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

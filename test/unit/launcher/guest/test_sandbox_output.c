@@ -1,4 +1,4 @@
-/* Output to a slow reader, a reader that leaves, and none at all; and when credit goes back. */
+/* Output to a slow reader, to one that closes, and to none; and when credit is returned. */
 #include "test/harness/unit.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static int start(void **state)
     assert_int_equal(pipe(ends), 0);
     reader = ends[0];
     assert_int_equal(output_open(&output, ends[1], &why), 0);
-    assert_int_equal(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0); /* the shared one stays as it was */
+    assert_int_equal(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0); /* the shared one is unchanged */
     close(ends[1]);
     return 0;
 }
@@ -46,7 +46,7 @@ static void slow_reader_loses_nothing(void **state)
         size_t piece = sizeof(got) - sent < 30000 ? sizeof(got) - sent : 30000;
         if (piece > credit)
             piece = credit;
-        for (size_t done = 0; done < piece;) { /* the pattern begins again every OUTPUT_SIZE */
+        for (size_t done = 0; done < piece;) { /* the pattern repeats every OUTPUT_SIZE bytes */
             size_t at = (sent + done) % OUTPUT_SIZE;
             size_t part = piece - done < OUTPUT_SIZE - at ? piece - done : OUTPUT_SIZE - at;
             assert_true(output_put(&output, data + at, part));
@@ -75,7 +75,7 @@ static void more_than_the_credit(void **state)
     assert_int_equal(output.length, OUTPUT_SIZE);
 }
 
-static void a_reader_that_left(void **state)
+static void a_reader_that_closed(void **state)
 {
     (void)state;
     close(reader);
@@ -92,9 +92,9 @@ static void credit_comes_in_steps(void **state)
     (void)state;
     assert_int_equal(output_take_credit(&output), 0);
     assert_true(output_put(&output, data, 5));
-    assert_int_equal(output_take_credit(&output), 0); /* nothing was written yet */
+    assert_int_equal(output_take_credit(&output), 0); /* nothing was written */
     output_flush(&output);
-    assert_int_equal(output_take_credit(&output), 5); /* all written: nobody waits for a rest */
+    assert_int_equal(output_take_credit(&output), 5); /* all was written: no rest to wait for */
     assert_int_equal(output_take_credit(&output), 0);
 }
 
@@ -110,7 +110,7 @@ static void a_closed_descriptor(void **state)
     output_close(&none);
 }
 
-/* What was written for these pieces when the reader is a terminal. */
+/* The bytes that are written for these pieces when the reader is a terminal. */
 static void expect_shown(const char *const pieces[], const char *shown)
 {
     char got[256];
@@ -130,21 +130,21 @@ static void expect_shown(const char *const pieces[], const char *shown)
     assert_string_equal(got, shown);
 }
 
-static void a_terminal_sees_text(void **state)
+static void escapes_for_a_terminal(void **state)
 {
     (void)state;
     expect_shown((const char *const[]){"\033]0;mine\007\tone\n", "\302\233", NULL},
                  "\\x1b]0;mine\\x07\tone\n\\xc2\\x9b");
 }
 
-static void characters_that_come_in_pieces(void **state)
+static void characters_in_pieces(void **state)
 {
     (void)state;
     expect_shown((const char *const[]){"a\342", "\202", "\254b\360\237", "\230\200\303", NULL},
                  "a\342\202\254b\360\237\230\200\\xc3");
 }
 
-static void a_character_that_never_becomes_whole(void **state)
+static void an_incomplete_character(void **state)
 {
     (void)state;
     expect_shown((const char *const[]){"\342", "\342", "x\302", "\033", NULL},
@@ -173,14 +173,11 @@ static void much_text_for_a_terminal(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(slow_reader_loses_nothing),
-                                       TEST(more_than_the_credit),
-                                       TEST(a_reader_that_left),
-                                       TEST(credit_comes_in_steps),
-                                       TEST(a_closed_descriptor),
-                                       TEST(a_terminal_sees_text),
-                                       TEST(characters_that_come_in_pieces),
-                                       TEST(a_character_that_never_becomes_whole),
-                                       TEST(much_text_for_a_terminal)};
+    const struct CMUnitTest tests[] = {
+        TEST(slow_reader_loses_nothing), TEST(more_than_the_credit),
+        TEST(a_reader_that_closed),      TEST(credit_comes_in_steps),
+        TEST(a_closed_descriptor),       TEST(escapes_for_a_terminal),
+        TEST(characters_in_pieces),      TEST(an_incomplete_character),
+        TEST(much_text_for_a_terminal)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* See broker.h. */
-#include "qemu-harness/launcher/run/broker.h"
+/* Starts codev-broker, waits until it is ready, and splits its two outputs into lines. */
+#include "qemu-harness/launcher/broker/broker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 #include "common/text/escape.h"
+#include "qemu-harness/launcher/host/descriptors.h"
 #include "qemu-harness/launcher/host/programs.h"
 
 #define ARGUMENTS_MAX (32 + 6 * OPTION_REPEAT_MAX)
@@ -38,8 +39,7 @@ static void add_list(struct broker_arguments *arguments, const char *option,
 }
 
 static void broker_arguments_make(struct broker_arguments *arguments, const char *program,
-                                  const char *listen, const char *peer_cid,
-                                  const struct options *options)
+                                  const struct guest_link *link, const struct options *options)
 {
     *arguments = (struct broker_arguments){.count = 0};
     add_option(arguments, NULL, program);
@@ -49,8 +49,8 @@ static void broker_arguments_make(struct broker_arguments *arguments, const char
         add_option(arguments, NULL, "--check");
         return;
     }
-    add_option(arguments, "--listen", listen);
-    add_option(arguments, "--peer-cid", peer_cid);
+    add_option(arguments, "--listen", link->broker_listen);
+    add_option(arguments, "--peer-cid", link->broker_peer_cid[0] ? link->broker_peer_cid : NULL);
     add_option(arguments, "--gateway-url", options->gateway_url);
     add_option(arguments, "--gateway-token-file", options->gateway_token_file);
     add_option(arguments, "--gateway-auth", options->gateway_auth);
@@ -64,50 +64,46 @@ static void broker_arguments_make(struct broker_arguments *arguments, const char
 static int broker_spawn(struct broker *broker, const char *const *argv,
                         struct process_table *processes, struct failure *why)
 {
-    int in[2], out[2], err[2];
-    if (pipe2(in, O_CLOEXEC))
-        return failure_errno(why, errno, "pipe");
-    CLEANUP_FD int in_read = in[0];
-    broker->life = in[1];
-    if (pipe2(out, O_CLOEXEC))
-        return failure_errno(why, errno, "pipe");
-    CLEANUP_FD int out_write = out[1];
-    broker->out = out[0];
-    if (pipe2(err, O_CLOEXEC))
-        return failure_errno(why, errno, "pipe");
-    CLEANUP_FD int err_write = err[1];
-    broker->err = err[0];
+    CLEANUP_FD int in_read = -1;
+    CLEANUP_FD int out_write = -1;
+    CLEANUP_FD int err_write = -1;
+    int result = descriptor_pipe(&in_read, &broker->life);
+    if (!result)
+        result = descriptor_pipe(&broker->out, &out_write);
+    if (!result)
+        result = descriptor_pipe(&broker->err, &err_write);
+    if (result)
+        return failure_errno(why, -result, "pipe");
     io_set_nonblocking(broker->out);
     io_set_nonblocking(broker->err);
-    struct spawn spawn = {.argv = argv,
+    struct spawn spawn = {.name = "broker",
+                          .argv = argv,
                           .stdin_fd = in_read,
                           .stdout_fd = out_write,
                           .stderr_fd = err_write,
                           .death_signal = SIGTERM};
-    int result = process_spawn(processes, PROCESS_BROKER, &spawn, why);
+    result = process_spawn(processes, PROCESS_BROKER, &spawn, why);
     return result < 0 ? result : 0;
 }
 
-int broker_start(struct broker *broker, const struct options *options, const struct vsock *vsock,
-                 struct process_table *processes, struct failure *why)
+int broker_start(struct broker *broker, const struct options *options,
+                 const struct guest_link *link, struct process_table *processes,
+                 struct failure *why)
 {
     broker->life = broker->out = broker->err = -1;
-    broker->wanted = options->gateway_url != NULL;
+    broker->wanted = options->gateway_url;
     broker->rules_only = !broker->wanted && (options->rules || options->app_data);
     line_buffer_init(&broker->out_lines, broker->out_bytes, sizeof(broker->out_bytes));
     line_buffer_init(&broker->err_lines, broker->err_bytes, sizeof(broker->err_bytes));
     snprintf(broker->egress, sizeof(broker->egress), "[]");
     if (!broker->wanted && !broker->rules_only)
         return 0;
-    char program[PATH_MAX], listen[ENDPOINT_TEXT_MAX], cid[16];
+    char program[PATH_MAX];
     int result = program_find(program, options->broker, "codev-broker", "codev-broker", why);
     if (result)
         return result;
-    vsock_broker_listen(vsock, listen);
-    snprintf(cid, sizeof(cid), "%u", vsock->guest_cid);
     struct broker_arguments arguments;
-    broker_arguments_make(&arguments, program, listen, vsock->kind == VSOCK_KERNEL ? cid : NULL,
-                          options);
+    broker_arguments_make(&arguments, program, link, options);
     return broker_spawn(broker, arguments.argv, processes, why);
 }
 
@@ -116,7 +112,7 @@ bool broker_read(struct broker *broker, int *fd, struct line_buffer *lines)
     (void)broker;
     size_t room;
     char *at = line_buffer_room(lines, &room);
-    if (room == 0) { /* a line that long is nothing that we know: forget it */
+    if (room == 0) { /* discard a line that is longer than any we know */
         line_buffer_init(lines, lines->bytes, lines->size);
         at = line_buffer_room(lines, &room);
     }
@@ -139,7 +135,7 @@ enum broker_line broker_next_line(struct broker *broker, struct line_buffer *lin
     if (json_parse(line, text, length, broker->tokens, BROKER_TOKENS_MAX, &where) == 0 &&
         line->tokens[0].type == JSON_OBJECT)
         return BROKER_EVENT;
-    const char own_name[] = "codev-broker: "; /* who shows it says that */
+    const char own_name[] = "codev-broker: "; /* whoever shows the message adds it again */
     size_t skip =
         length >= sizeof(own_name) - 1 && memcmp(text, own_name, sizeof(own_name) - 1) == 0
             ? sizeof(own_name) - 1
@@ -149,30 +145,30 @@ enum broker_line broker_next_line(struct broker *broker, struct line_buffer *lin
     return BROKER_MESSAGE;
 }
 
-/* The port in the ready line's first listening address, where the kernel chose it. */
-static int take_port(struct broker *broker, const struct json *line, const struct vsock *vsock,
-                     struct failure *why)
+/* Takes the port of the first address in the ready line, where the link does not name one, and
+ * the pin of the broker's key, where the guest checks it. */
+static int take_address(struct broker *broker, const struct json *line,
+                        const struct guest_link *link, struct failure *why)
 {
     struct endpoint endpoint;
     char text[ENDPOINT_TEXT_MAX];
-    broker->guest_port = VSOCK_BROKER_PORT;
-    if (vsock->kind == VSOCK_HYBRID)
-        return 0;
     uint32_t list = json_member(line, 0, "listen");
     uint32_t first = list ? json_first(line, list) : 0;
-    enum endpoint_kind wanted = vsock->kind == VSOCK_NONE ? ENDPOINT_TCP4 : ENDPOINT_VSOCK;
-    if (!first || json_string(line, first, text, sizeof(text)) < 0 ||
-        endpoint_parse_listen(&endpoint, text, why) || endpoint.kind != wanted)
-        return failure_set(why, EPROTO, "the broker does not say where it listens");
-    broker->guest_port = endpoint.port;
     uint32_t pin = json_member(line, 0, "pin");
-    if (vsock->kind == VSOCK_NONE &&
+    broker->guest_port = link->broker_port;
+    if (!broker->guest_port) {
+        if (!first || json_string(line, first, text, sizeof(text)) < 0 ||
+            endpoint_parse_listen(&endpoint, text, why) || endpoint.port == 0)
+            return failure_set(why, EPROTO, "the broker's ready line names no port");
+        broker->guest_port = endpoint.port;
+    }
+    if (link->broker_pinned &&
         (!pin || json_string(line, pin, broker->pin, sizeof(broker->pin)) != BROKER_PIN_LENGTH))
         return failure_set(why, EPROTO, "the broker's ready line holds no pin");
     return 0;
 }
 
-static int take_ready(struct broker *broker, const struct json *line, const struct vsock *vsock,
+static int take_ready(struct broker *broker, const struct json *line, const struct guest_link *link,
                       struct failure *why)
 {
     uint32_t egress = json_member(line, 0, "egress");
@@ -185,11 +181,11 @@ static int take_ready(struct broker *broker, const struct json *line, const stru
     snprintf(broker->egress, sizeof(broker->egress), "%.*s",
              (int)(line->tokens[egress].end - line->tokens[egress].start),
              line->text + line->tokens[egress].start);
-    return take_port(broker, line, vsock, why);
+    return take_address(broker, line, link, why);
 }
 
-/* It ended, or closed its output, before it was ready: what a check does that found nothing wrong, and else a
- * failure. */
+/* The broker ended, or closed its output, before it was ready. That is success for a check of the
+ * rules, and otherwise a failure. */
 static int broker_ended(struct broker *broker, struct process_table *processes, struct failure *why)
 {
     struct json line;
@@ -212,7 +208,7 @@ static int broker_ended(struct broker *broker, struct process_table *processes, 
     return failure_set(why, ECHILD, "codev-broker ended before it was ready: %s", how);
 }
 
-int broker_wait_ready(struct broker *broker, const struct vsock *vsock,
+int broker_wait_ready(struct broker *broker, const struct guest_link *link,
                       struct process_table *processes, int signals, struct failure *why)
 {
     struct json line;
@@ -224,7 +220,7 @@ int broker_wait_ready(struct broker *broker, const struct vsock *vsock,
                                         sizeof(message))) != BROKER_NOTHING)
             if (kind == BROKER_EVENT &&
                 json_string_equals(&line, json_member(&line, 0, "event"), "ready"))
-                return take_ready(broker, &line, vsock, why);
+                return take_ready(broker, &line, link, why);
         if (broker->out < 0)
             return broker_ended(broker, processes, why);
         struct pollfd fds[3] = {{.fd = broker->out, .events = POLLIN},
