@@ -48,11 +48,8 @@ int io_write_full(int fd, const void *data, size_t length)
     return 0;
 }
 
-ssize_t io_read_file(int directory, const char *path, int flags, char *out, size_t size)
+ssize_t io_read_whole(int fd, char *out, size_t size)
 {
-    CLEANUP_FD int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | flags);
-    if (fd < 0)
-        return -errno;
     ssize_t length = io_read_full(fd, out, size);
     if (length < 0)
         return length;
@@ -60,6 +57,21 @@ ssize_t io_read_file(int directory, const char *path, int flags, char *out, size
         return -EFBIG;
     out[length] = '\0';
     return length;
+}
+
+ssize_t io_read_file(int directory, const char *path, int flags, char *out, size_t size)
+{
+    CLEANUP_FD int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | flags);
+    return fd < 0 ? -errno : io_read_whole(fd, out, size);
+}
+
+int io_open_regular(int directory, const char *path, int flags, struct stat *status)
+{
+    CLEANUP_FD int fd =
+        openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+    if (fd < 0 || fstat(fd, status) < 0)
+        return -errno;
+    return S_ISREG(status->st_mode) ? fd_steal(&fd) : -EINVAL;
 }
 
 int io_write_file(int directory, const char *path, int flags, unsigned mode, const char *text)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #define MILLISECONDS INT64_C(1000000)
@@ -21,10 +22,17 @@ ssize_t io_read_full(int fd, void *out, size_t length);
  * 0 or a negative errno. */
 int io_write_full(int fd, const void *data, size_t length);
 
-/* Reads a whole file of at most `size` - 1 bytes and puts a NUL behind it. Length, or a negative
- * errno (-EFBIG when it is larger). `directory` as in openat(2); flags are added to O_RDONLY |
+/* Reads all that is left of a file, at most `size` - 1 bytes, and puts a NUL behind it. The length,
+ * or a negative errno: -EFBIG when there is more. */
+ssize_t io_read_whole(int fd, char *out, size_t size);
+
+/* The same for the file at a path. `directory` as in openat(2); flags are added to O_RDONLY |
  * O_CLOEXEC. */
 ssize_t io_read_file(int directory, const char *path, int flags, char *out, size_t size);
+
+/* Opens a regular file for reading and never waits, as for the other end of a FIFO. The descriptor
+ * with its status, or a negative errno: -EINVAL when it is something else. */
+int io_open_regular(int directory, const char *path, int flags, struct stat *status);
 
 /* Writes a small file in one write(2): for /proc and /sys and new files (O_CREAT with `mode` when
  * flags hold O_CREAT). 0 or a negative errno. */

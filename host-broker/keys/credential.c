@@ -38,13 +38,13 @@ static bool has_settled(const struct stat *info)
 
 static int read_token(struct credential *credential, struct failure *why)
 {
-    CLEANUP_FD int fd = open(credential->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat info;
-    if (fd < 0 || fstat(fd, &info) < 0)
-        return failure_errno(why, errno, "read the gateway's token from %s", credential->path);
-    if (!S_ISREG(info.st_mode))
+    CLEANUP_FD int fd = io_open_regular(AT_FDCWD, credential->path, 0, &info);
+    if (fd == -EINVAL)
         return failure_set(why, EINVAL, "read the gateway's token from %s: no regular file",
                            credential->path);
+    if (fd < 0)
+        return failure_errno(why, -fd, "read the gateway's token from %s", credential->path);
     secret_wipe(credential->token, CREDENTIAL_MEMORY);
     ssize_t length = io_read_full(fd, credential->token, CREDENTIAL_MEMORY - 1);
     if (length < 0)

@@ -105,11 +105,11 @@ static int copy_certificates(struct collection *out, const char *text)
 /* Adds a file's certificates: their number, or a negative errno. */
 static int add_file(struct collection *out, int directory, const char *path, struct failure *why)
 {
-    CLEANUP_FD int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat info;
-    if (fd < 0 || fstat(fd, &info) < 0)
-        return failure_errno(why, errno, "read certificates from %s", path);
-    if (!S_ISREG(info.st_mode) || info.st_size > TRUST_FILE_MAX)
+    CLEANUP_FD int fd = io_open_regular(directory, path, 0, &info);
+    if (fd < 0 && fd != -EINVAL)
+        return failure_errno(why, -fd, "read certificates from %s", path);
+    if (fd < 0 || info.st_size > TRUST_FILE_MAX)
         return failure_set(why, EINVAL, "read certificates from %s: no regular file of at most %d",
                            path, TRUST_FILE_MAX);
     CLEANUP_FREE char *text = calloc(1, (size_t)info.st_size + 1);

@@ -38,46 +38,41 @@ static bool group_is_private(uid_t owner, gid_t gid)
     return true;
 }
 
-static int check_file(int fd, const char *path, struct failure *why)
+static int check_owner(const struct stat *status, const char *path, struct failure *why)
 {
-    struct stat status;
-    if (fstat(fd, &status) != 0)
-        return failure_errno(why, errno, "rules file %s", path);
-    if (!S_ISREG(status.st_mode))
-        return failure_set(why, EINVAL, "rules file %s: not a regular file", path);
-    if (status.st_size > RULES_FILE_MAX)
-        return failure_set(why, EFBIG, "rules file %s: larger than %d bytes", path, RULES_FILE_MAX);
-    if (status.st_uid != geteuid() && status.st_uid != 0)
+    if (status->st_uid != geteuid() && status->st_uid != 0)
         return failure_set(why, EPERM,
                            "rules file %s: owned by uid %u, who is neither this user (%u) nor root",
-                           path, (unsigned)status.st_uid, (unsigned)geteuid());
-    if (status.st_mode & S_IWOTH)
+                           path, (unsigned)status->st_uid, (unsigned)geteuid());
+    if (status->st_mode & S_IWOTH)
         return failure_set(why, EPERM, "rules file %s: writable by everyone (mode %04o)", path,
-                           (unsigned)status.st_mode & 07777);
-    if (status.st_mode & S_IWGRP && !group_is_private(status.st_uid, status.st_gid))
+                           (unsigned)status->st_mode & 07777);
+    if (status->st_mode & S_IWGRP && !group_is_private(status->st_uid, status->st_gid))
         return failure_set(why, EPERM,
                            "rules file %s: writable by group %u, which is not its owner's private "
                            "group (mode %04o)",
-                           path, (unsigned)status.st_gid, (unsigned)status.st_mode & 07777);
+                           path, (unsigned)status->st_gid, (unsigned)status->st_mode & 07777);
     return 0;
 }
 
 int rules_load(struct rules *out, const char *path, struct failure *why)
 {
     static char text[RULES_FILE_MAX + 1];
+    struct stat status;
 
     out->count = 0;
-    /* O_NONBLOCK: opening a FIFO would wait for a writer */
-    CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    CLEANUP_FD int fd = io_open_regular(AT_FDCWD, path, 0, &status);
+    if (fd == -EINVAL)
+        return failure_set(why, EINVAL, "rules file %s: not a regular file", path);
     if (fd < 0)
-        return failure_errno(why, errno, "rules file %s", path);
-    int result = check_file(fd, path, why);
+        return failure_errno(why, -fd, "rules file %s", path);
+    int result = check_owner(&status, path, why);
     if (result < 0)
         return result;
-    ssize_t length = io_read_full(fd, text, sizeof(text));
+    ssize_t length = io_read_whole(fd, text, sizeof(text));
+    if (length == -EFBIG)
+        return failure_set(why, EFBIG, "rules file %s: larger than %d bytes", path, RULES_FILE_MAX);
     if (length < 0)
         return failure_errno(why, (int)-length, "rules file %s", path);
-    if (length > RULES_FILE_MAX)
-        return failure_set(why, EFBIG, "rules file %s: larger than %d bytes", path, RULES_FILE_MAX);
     return rules_parse(out, path, text, (size_t)length, why);
 }

@@ -23,32 +23,24 @@
  * than the limit. */
 static void read_file(const char *mount, struct permissions *out)
 {
-    static char text[PERMISSIONS_FILE_MAX + 2];
+    static char text[PERMISSIONS_FILE_MAX + 1];
     struct stat status;
     CLEANUP_FD int directory = open(mount, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    CLEANUP_FD int file = directory < 0
-                              ? -1
-                              : openat(directory, PERMISSIONS_FILE,
-                                       O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    CLEANUP_FD int file =
+        directory < 0 ? -errno : io_open_regular(directory, PERMISSIONS_FILE, O_NOFOLLOW, &status);
 
-    if (file < 0 && errno == ENOENT && directory >= 0)
+    if (file == -ENOENT && directory >= 0)
         return;
-    if (file < 0 || fstat(file, &status) < 0) {
-        permissions_refuse(out, "codev.json: %s",
-                           errno == ELOOP ? "is a symbolic link" : strerror(errno));
-        return;
-    }
-    if (!S_ISREG(status.st_mode)) {
-        permissions_refuse(out, "codev.json: is no regular file");
-        return;
-    }
-    ssize_t length = io_read_full(file, text, PERMISSIONS_FILE_MAX + 1);
-    if (length < 0)
-        permissions_refuse(out, "codev.json: %s", strerror((int)-length));
-    else if (length > PERMISSIONS_FILE_MAX)
-        permissions_refuse(out, "codev.json: is larger than %d KiB", PERMISSIONS_FILE_MAX / 1024);
-    else
+    ssize_t length = file < 0 ? file : io_read_whole(file, text, sizeof(text));
+    if (length >= 0)
         permissions_from_text(text, (size_t)length, out);
+    else if (length == -EFBIG)
+        permissions_refuse(out, "codev.json: is larger than %d KiB", PERMISSIONS_FILE_MAX / 1024);
+    else if (length == -EINVAL)
+        permissions_refuse(out, "codev.json: is no regular file");
+    else
+        permissions_refuse(out, "codev.json: %s",
+                           length == -ELOOP ? "is a symbolic link" : strerror((int)-length));
 }
 
 struct read_task {

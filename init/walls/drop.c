@@ -385,11 +385,10 @@ static const char *regain_root(void)
 int drop_check_identity(const struct drop_plan *plan, int status_fd, struct failure *why)
 {
     char status[STATUS_MAX];
-    ssize_t length = io_read_full(status_fd, status, sizeof(status) - 1);
+    ssize_t length = io_read_whole(status_fd, status, sizeof(status));
 
     if (length < 0)
         return failure_errno(why, (int)-length, "read /proc/self/status");
-    status[length] = '\0';
     return check_status(plan, status, why);
 }
 

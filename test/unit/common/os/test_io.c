@@ -113,6 +113,31 @@ static void files_are_read_whole_or_not(void **state)
     unlink(path);
 }
 
+static void only_regular_files_are_opened(void **state)
+{
+    (void)state;
+    const char *path = path_of("file");
+    struct stat status;
+    char text[4];
+    assert_int_equal(io_open_regular(AT_FDCWD, path, 0, &status), -ENOENT);
+    assert_int_equal(io_write_file(AT_FDCWD, path, O_CREAT | O_EXCL, 0600, "12345"), 0);
+    int fd = io_open_regular(AT_FDCWD, path, 0, &status);
+    assert_true(fd >= 0 && status.st_size == 5);
+    assert_int_equal(io_read_full(fd, text, 3), 3);
+    assert_int_equal(io_read_whole(fd, text, 3), 2); /* what is left */
+    assert_string_equal(text, "45");
+    close(fd);
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(io_open_regular(AT_FDCWD, path, 0, &status), -EINVAL);
+    unlink(path);
+    assert_int_equal(io_open_regular(AT_FDCWD, folder, 0, &status), -EINVAL);
+    assert_int_equal(io_open_regular(AT_FDCWD, "/dev/null", 0, &status), -EINVAL);
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    assert_int_equal(io_open_regular(AT_FDCWD, path, O_NOFOLLOW, &status), -ELOOP);
+    unlink(path);
+}
+
 static void timeouts_are_rounded_up(void **state)
 {
     (void)state;
@@ -169,6 +194,7 @@ int main(void)
         cmocka_unit_test(bulk_crosses_pipes_whole),
         cmocka_unit_test(a_broken_pipe_is_an_error),
         cmocka_unit_test(files_are_read_whole_or_not),
+        cmocka_unit_test(only_regular_files_are_opened),
         cmocka_unit_test(timeouts_are_rounded_up),
         cmocka_unit_test(waiting_ends_at_the_deadline),
         cmocka_unit_test(the_clock_does_not_go_back),
