@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """Usage: image.py ARCH SYSROOT GUEST
 
-Makes GUEST/rootfs.tar and GUEST/rootfs.erofs from rootfs/manifest, rootfs/applets and the programs in SYSROOT and
-GUEST. Owners and modes come from the manifest, never from the machine: the archive is written entry by entry, and the
-erofs is made from the archive under fakeroot, so the two hold the same tree and no root is needed. Time stamps are
-SOURCE_DATE_EPOCH, the order is that of the names, the file system's UUID is fixed: the same inputs give the same bytes.
+Makes GUEST/rootfs.tar and GUEST/rootfs.erofs from rootfs/manifest, rootfs/applets and the programs
+in SYSROOT and GUEST. Owners and modes come from the manifest, never from the machine: the archive
+is written entry by entry, and the erofs is made from the archive under fakeroot, so the two hold
+the same tree and no root is needed. Time stamps are SOURCE_DATE_EPOCH, the order is that of the
+names, the file system's UUID is fixed: the same inputs give the same bytes.
 
-A program that has no source in the tree yet is left out with a notice; --allow-missing says that this is meant."""
+A program that has no source in the tree yet is left out with a notice; --allow-missing says that
+this is meant."""
 
 import io
 import os
@@ -83,7 +85,8 @@ def check_applets(arch, busybox):
     listed = {fields[0] for _, fields in lines("applets")}
     if has != listed:
         fail(
-            f"rootfs/applets differs from busybox: missing {sorted(has - listed)}, extra {sorted(listed - has)}"
+            f"rootfs/applets differs from busybox: missing {sorted(has - listed)}, extra "
+            f"{sorted(listed - has)}"
         )
 
 
@@ -102,9 +105,11 @@ def write_tar(path, entries):
 def write_erofs(path, tar):
     """Under fakeroot the owners are those of the archive whoever runs this."""
     with tempfile.TemporaryDirectory(prefix="codev-image-") as tree:
-        script = 'tar -xpf "$1" -C "$3" --numeric-owner && mkfs.erofs --quiet -x-1 -T"$4" -U"$5" "$2" "$3"'
+        script = ('tar -xpf "$1" -C "$3" --numeric-owner && mkfs.erofs --quiet -x-1 -T"$4" -U"$5" '
+                  '"$2" "$3"')
         command = ["fakeroot", "sh", "-c", script, "sh", tar, path, tree, str(EPOCH), UUID]
-        # With SOURCE_DATE_EPOCH in its environment mkfs.erofs would lay out inodes another way than with -T.
+        # With SOURCE_DATE_EPOCH in its environment mkfs.erofs would lay out inodes another way than
+        # with -T.
         environment = {k: v for k, v in os.environ.items() if k != "SOURCE_DATE_EPOCH"}
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         if done.returncode != 0:

@@ -17,8 +17,8 @@ as `x-api-key`; anything else is answered 401. It answers:
     GET  /redirect?to=URL        302
 
 With --rule-port (0: any free one) a second server stands for a named rule: a registry with one npm
-package. It demands no token, and tells at /headers which headers it saw. With --rule-plain it speaks
-http.
+package. It demands no token, and tells at /headers which headers it saw. With --rule-plain it
+speaks http.
 
 It prints one line of JSON when it listens and ends when its standard input does, or on SIGTERM:
 
@@ -135,7 +135,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def get_request(self):
         connection, address = super().get_request()
-        if self.tls:  # the handshake happens in the handler's thread, so that a slow one delays nobody
+        # the handshake happens in the handler's thread, so that a slow one delays nobody
+        if self.tls:
             connection = self.tls.wrap_socket(connection,
                                               server_side=True,
                                               do_handshake_on_connect=False)
@@ -349,7 +350,8 @@ class Gateway(Handler):
 
     @staticmethod
     def tool_answer(asked):
-        """What the last message of the conversation says a tool answered, in either shape, or None."""
+        """What the last message of the conversation says a tool answered, in either shape, or None.
+        """
         messages = asked.get("messages") or [{}]
         last = messages[-1]
         if last.get("role") == "tool":

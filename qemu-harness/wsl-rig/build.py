@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Usage: build.py PACKAGES SYSROOT GUEST
 
-Makes what the WSL rig boots, in GUEST/rig, from Debian's kernel package and friends unpacked in PACKAGES:
+Makes what the WSL rig boots, in GUEST/rig, from Debian's kernel package and friends unpacked in
+PACKAGES:
 
     vmlinux        the stock kernel, taken out of its bzImage: entered by PVH it boots in a quarter of the time
     initramfs      busybox, this rig's program and PID 1, and the modules, each with those that it needs
@@ -53,7 +54,8 @@ def fail(text):
 
 
 def take_kernel(image):
-    """The ELF inside a bzImage (Documentation/arch/x86/boot.rst: payload_offset, payload_length)."""
+    """The ELF inside a bzImage (Documentation/arch/x86/boot.rst: payload_offset, payload_length).
+    """
     sectors = image[0x1f1] or 4
     offset, length = struct.unpack_from("<II", image, 0x248)
     start = (sectors + 1) * 512 + offset

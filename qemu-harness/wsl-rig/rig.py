@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The host's side of the WSL rig: a virtual machine that behaves as WSL's does, and a stand-in for wsl.exe.
+"""The host's side of the WSL rig: a virtual machine that behaves as WSL's does, and a stand-in for
+wsl.exe.
 
     codev-rig start FOLDER [OPTION]...        boots it; becomes QEMU, so its end is the rig's
         --network nat|mirrored                the addresses, as WSL's two modes have them (nat)
@@ -15,9 +16,10 @@
                                               runs a program in a distribution, with our input, output and exit status
     codev-rig forward FOLDER SOCKET PORT      Windows' localhost forwarding: SOCKET (Unix) leads to 127.0.0.1:PORT there
 
-FOLDER then holds `console`, `record` (what the stand-ins for Windows saw), `eth0.pcap` (every packet that left), `rig.json`,
-`qmp`, and `port-N`: one Unix socket for each execution at a time (qemu-harness/wsl-rig/channel.h has the frames). Nothing else of
-the guest can be reached from here. Ends with 64 on usage, 1 when something does not work."""
+FOLDER then holds `console`, `record` (what the stand-ins for Windows saw), `eth0.pcap` (every
+packet that left), `rig.json`, `qmp`, and `port-N`: one Unix socket for each execution at a time
+(qemu-harness/wsl-rig/channel.h has the frames). Nothing else of the guest can be reached from here.
+Ends with 64 on usage, 1 when something does not work."""
 import argparse
 import ctypes
 import fcntl
@@ -110,7 +112,8 @@ def is_erofs(path):
 
 
 def inherited(path, ids, listen=False):
-    """The number of a new file or listening socket at `path` that QEMU inherits: root's folder stays closed to it."""
+    """The number of a new file or listening socket at `path` that QEMU inherits: root's folder
+    stays closed to it."""
     if listen:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(path))
@@ -136,8 +139,10 @@ def qemu_arguments(options, folder, drives, disks):
     listed = ",".join(f"{drive.letter}:{drive.channels}" for drive in drives)
     modules = ",".join([*filter(None, [options.modules]), *(DISK_MODULES if disks else [])])
     line = (
-        "console=ttyS0 quiet no_timer_check tsc=unstable mitigations=off audit=0 apparmor=0 panic=-1 syscall.x32=y rdinit=/rig-start "
-        f"rig.network={options.network} rig.modules={modules} rig.cgroup={options.cgroup} rig.drives={listed} "
+        "console=ttyS0 quiet no_timer_check tsc=unstable mitigations=off audit=0 apparmor=0 "
+        "panic=-1 syscall.x32=y rdinit=/rig-start "
+        f"rig.network={options.network} rig.modules={modules} rig.cgroup={options.cgroup} "
+        f"rig.drives={listed} "
         f"rig.disks={','.join(disk.name for disk in disks)}")
     yield from (options.qemu, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
                 "-sandbox", CONFINED, "-machine", MACHINE, "-accel", "tcg", "-cpu", "max", "-m",
@@ -164,7 +169,8 @@ def qemu_arguments(options, folder, drives, disks):
 
 
 def take_ids(ids):
-    """Root gives its rights up for good: what the guest does to the drives is what this account could do here."""
+    """Root gives its rights up for good: what the guest does to the drives is what this account
+    could do here."""
     if os.geteuid() != 0:
         return
     uid, gid = map(int, ids.split(":"))
@@ -275,7 +281,8 @@ class Port:
 
 
 def run(folder, words, data=b"", seconds=PATIENCE):
-    """An execution from start to end: (status, output, diagnostics). `words`: DISTRIBUTION, USER, ARGV..."""
+    """An execution from start to end: (status, output, diagnostics). `words`: DISTRIBUTION, USER,
+    ARGV..."""
     port = Port(folder)
     port.connection.settimeout(seconds)
 
@@ -312,8 +319,9 @@ def import_distribution(folder, name, tar):
 
 
 def join(port, source, targets):
-    """Between our input and the port until X; the exit status. `source`: a descriptor, `targets`: by kind of frame. Input is
-    read only when the last of it has been taken, so neither side can wait for the other."""
+    """Between our input and the port until X; the exit status. `source`: a descriptor, `targets`:
+    by kind of frame. Input is read only when the last of it has been taken, so neither side can
+    wait for the other."""
     waiting, watched = b"", [source]
     port.connection.setblocking(False)
     while True:

@@ -1,9 +1,9 @@
 """What the parts share: interleaved runs, tables, the load program, and what a process has used.
 
-What is measured runs on the last processor, its clients and servers on the first (`taskset`), so that "one core each" holds
-and nobody's clients cost another's time. Runs are interleaved: each round measures every subject once, so that a busy moment
-of the machine hits all alike; the median of the rounds is the figure, their least and greatest the spread, and
-a ratio is one of medians.
+What is measured runs on the last processor, its clients and servers on the first (`taskset`), so
+that "one core each" holds and nobody's clients cost another's time. Runs are interleaved: each
+round measures every subject once, so that a busy moment of the machine hits all alike; the median
+of the rounds is the figure, their least and greatest the spread, and a ratio is one of medians.
 """
 import contextlib
 import json
@@ -64,8 +64,8 @@ def session_of(pid):
 
 
 def cpu_seconds(pid):
-    """User and system time of the session, with that of children that ended. One tick is 10 ms on most machines; a
-    thread's nanoseconds are taken where the kernel shows them."""
+    """User and system time of the session, with that of children that ended. One tick is 10 ms on
+    most machines; a thread's nanoseconds are taken where the kernel shows them."""
     total = 0.0
     for one in session_of(pid):
         with contextlib.suppress(OSError):
@@ -77,7 +77,8 @@ def cpu_seconds(pid):
 
 
 def memory_kib(pid):
-    """Proportional memory of the session: what it has alone, and its share of what is mapped by several."""
+    """Proportional memory of the session: what it has alone, and its share of what is mapped by
+    several."""
     total = 0
     for one in session_of(pid):
         with contextlib.suppress(OSError):
@@ -193,7 +194,8 @@ class Figures:
             middle = statistics.median(values)
             ratio = f"{middle / base:.2f}" if base else ""
             print(
-                f"| {name} | {middle:,.{digits}f} | {min(values):,.{digits}f}..{max(values):,.{digits}f} | {ratio} |"
+                f"| {name} | {middle:,.{digits}f} | "
+                f"{min(values):,.{digits}f}..{max(values):,.{digits}f} | {ratio} |"
             )
 
     def ratio(self, metric, name, reference):

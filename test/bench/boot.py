@@ -1,18 +1,21 @@
-"""How long from PID 1's first instruction to a running server: codev-init beside busybox init, tini, dumb-init and catatonit.
+"""How long from PID 1's first instruction to a running server: codev-init beside busybox init,
+tini, dumb-init and catatonit.
 
-All boot the same kernel and the same image under the same QEMU, in turns, so that a busy moment of the machine hits
-all alike. For codev-init the figure is its own `boot_ms`, stage by stage, which is CLOCK_MONOTONIC from the first line
-of main() to `ready`. For the others a second disk holds the probe, the init and an inittab; /bin/sh mounts /dev and that
-disk, the probe prints CLOCK_MONOTONIC, then sh executes the init under test; its child mounts /proc, /sys and /tmp and starts
-the probe as codev, which prints the clock again. They do no more than that: no control channel, mount of the
+All boot the same kernel and the same image under the same QEMU, in turns, so that a busy moment of
+the machine hits all alike. For codev-init the figure is its own `boot_ms`, stage by stage, which is
+CLOCK_MONOTONIC from the first line of main() to `ready`. For the others a second disk holds the
+probe, the init and an inittab; /bin/sh mounts /dev and that disk, the probe prints CLOCK_MONOTONIC,
+then sh executes the init under test; its child mounts /proc, /sys and /tmp and starts the probe as
+codev, which prints the clock again. They do no more than that: no control channel, mount of the
 user's folder, firewall, relay, drop or self-test.
 
-Where the processor is emulated, most of such a boot is the emulator translating code that runs for the first time (doc/performance.md).
-So each is also booted with a plugin in QEMU (count/count.c) that counts, from mark to mark, the instructions that ran, the repetitions
-of string instructions, and the instructions that were translated. The first say what a boot costs where code need not be
-translated, the last what it costs where it must. A wait is in none of them, so a busy machine does not change them; what is left is
-the kernel's own work in the background, which falls into one stage or another: two runs differ by some percent in a stage and by
-one or two in the sum.
+Where the processor is emulated, most of such a boot is the emulator translating code that runs for
+the first time (doc/performance.md). So each is also booted with a plugin in QEMU (count/count.c)
+that counts, from mark to mark, the instructions that ran, the repetitions of string instructions,
+and the instructions that were translated. The first say what a boot costs where code need not be
+translated, the last what it costs where it must. A wait is in none of them, so a busy machine does
+not change them; what is left is the kernel's own work in the background, which falls into one stage
+or another: two runs differ by some percent in a stage and by one or two in the sum.
 """
 import json
 import os
@@ -38,9 +41,11 @@ mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /tmp
 """
 SERVER = "#!/bin/sh\nexec /bin/busybox su -s /mnt/probe codev mark server\n"
-MEMORY = "#!/bin/sh\ngrep Rss: /proc/1/smaps_rollup\nexec /bin/busybox su -s /mnt/probe codev mark server\n"
+MEMORY = ("#!/bin/sh\ngrep Rss: /proc/1/smaps_rollup\nexec /bin/busybox su -s /mnt/probe codev "
+          "mark server\n")
 UNDER = MOUNTS + "exec /mnt/server\n"  # the child of an init that mounts nothing
-BEGIN = "mount -t devtmpfs devtmpfs /dev && mount -t erofs /dev/vdb /mnt && /mnt/probe mark start && "
+BEGIN = ("mount -t devtmpfs devtmpfs /dev && mount -t erofs /dev/vdb /mnt && /mnt/probe mark start "
+         "&& ")
 TINI = "/usr/bin/tini-static"
 STARTS = {
     "busybox init": BEGIN + "mount -o bind /mnt/etc /etc && exec /bin/busybox init",
@@ -92,7 +97,8 @@ def make_disk(folder, guest, server, name):
 
 
 def boot_other(start, guest, disk, folder, more=()):
-    """(milliseconds from just before the init under test is executed to the server's first line, the console)."""
+    """(milliseconds from just before the init under test is executed to the server's first line,
+    the console)."""
     console = folder / "console"
     console.unlink(missing_ok=True)
     command = [
@@ -121,7 +127,8 @@ def boot_other(start, guest, disk, folder, more=()):
         "-serial",
         f"file:{console}",
         "-append",
-        f'console=ttyS0 quiet panic=-1 root=/dev/vda rootfstype=erofs ro init=/bin/sh -- -c "{start}"',
+        'console=ttyS0 quiet panic=-1 root=/dev/vda rootfstype=erofs ro init=/bin/sh -- -c '
+        f'"{start}"',
         *more,
     ]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
@@ -158,7 +165,8 @@ def wait_for_marks(console, process):
 # --- counts ---------------------------------------------------------------------------------------
 
 def mark_of(program, function):
-    """Where the function lies in its page, and its first bytes: how the plugin finds it wherever the program is."""
+    """Where the function lies in its page, and its first bytes: how the plugin finds it wherever
+    the program is."""
     linked = bench.BUILD / "obj" / "x86_64" / program  # with symbols
     symbols = subprocess.run(["nm", linked], check=True, capture_output=True, text=True).stdout
     address = int(re.search(rf"^([0-9a-f]+) [tT] {function}$", symbols, re.MULTILINE)[1], 16)
@@ -200,7 +208,8 @@ def count_ours(folder):
     counts = counts_between(lines)
     if len(counts) != len(stages):
         raise RuntimeError(
-            f"{len(counts)} of {len(stages)} stages were marked: the image has another codev-init than build/obj"
+            f"{len(counts)} of {len(stages)} stages were marked: the image has another codev-init "
+            "than build/obj"
         )
     return dict(zip(stages, counts))
 
@@ -325,16 +334,19 @@ def run(project, rounds=9):
     del project
     figures, stages, counted, memory = measure(rounds)
     print(
-        f"\nboot: PID 1's first instruction to a running server, {rounds} interleaved boots, accelerator {accelerator()}"
+        f"\nboot: PID 1's first instruction to a running server, {rounds} interleaved boots, "
+        f"accelerator {accelerator()}"
     )
     figures.table("boot", "ms", "tini")
     print(
-        "\n| stage | ms | spread | millions of instructions | translated, thousands |\n| --- | ---: | ---: | ---: | ---: |"
+        "\n| stage | ms | spread | millions of instructions | translated, thousands |\n| --- | "
+        "---: | ---: | ---: | ---: |"
     )
     for stage, values in stages.values["stage"].items():
         print(
             f"| {stage} | {statistics.median(values):.1f} | {min(values):.1f}..{max(values):.1f} |",
-            f"{least(counted, 'instructions', stage):.2f} | {least(counted, 'translated', stage) * 1000:.1f} |"
+            f"{least(counted, 'instructions', stage):.2f} | "
+            f"{least(counted, 'translated', stage) * 1000:.1f} |"
         )
     print_counts(counted)
     print("\n| program | bytes | KiB resident |\n| --- | ---: | ---: |")

@@ -1,8 +1,10 @@
-"""The broker to a TLS upstream, beside nginx and HAProxy as reverse proxies that do the same header work (rivals.py).
+"""The broker to a TLS upstream, beside nginx and HAProxy as reverse proxies that do the same header
+work (rivals.py).
 
-All three listen on a Unix socket and verify the upstream's certificate; each has one core. The upstream is bench-load's server under
-OpenSSL, on the clients' core: what is limited by it is limited for all three alike, and the processor time per
-request says what the rate cannot. The preface is said on the broker's connections, once each.
+All three listen on a Unix socket and verify the upstream's certificate; each has one core. The
+upstream is bench-load's server under OpenSSL, on the clients' core: what is limited by it is
+limited for all three alike, and the processor time per request says what the rate cannot. The
+preface is said on the broker's connections, once each.
 """
 import contextlib
 import json

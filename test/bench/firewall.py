@@ -1,10 +1,12 @@
-"""The firewall: from a program's start until the rules are in force and verified, beside `nft -f` with the same rules.
+"""The firewall: from a program's start until the rules are in force and verified, beside `nft -f`
+with the same rules.
 
-Ours is the driver of the tests (test/harness/nft_driver.c), which loads, reads everything back, compares it and says so (its table
-vanishes with it, and is not counted). nft has no such moment, so its figure holds its end, in which the kernel waits for a
-grace period as its socket closes (14 of 16 ms, by strace): the processor time is what compares. `nft -f` alone
-verifies nothing, so `nft -f` followed by `nft list table` stands beside it too. Each program runs in the same new network namespace, which is
-this process's own, and replaces what the one before has left.
+Ours is the driver of the tests (test/harness/nft_driver.c), which loads, reads everything back,
+compares it and says so (its table vanishes with it, and is not counted). nft has no such moment, so
+its figure holds its end, in which the kernel waits for a grace period as its socket closes (14 of
+16 ms, by strace): the processor time is what compares. `nft -f` alone verifies nothing, so `nft -f`
+followed by `nft list table` stands beside it too. Each program runs in the same new network
+namespace, which is this process's own, and replaces what the one before has left.
 """
 import ctypes
 import json
@@ -101,7 +103,8 @@ def run(project, rounds=0):
         raise RuntimeError("the firewall could not be measured")
     figures.values = json.loads(text)
     print(
-        f"\nfirewall: a program that loads the rules, from its start to its end, {RUNS} interleaved runs"
+        f"\nfirewall: a program that loads the rules, from its start to its end, {RUNS} "
+        "interleaved runs"
     )
     figures.table("load and verify", "ms", "nft -f", 2)
     figures.table("processor time", "ms", "nft -f", 2)

@@ -1,9 +1,11 @@
-"""The relay: codev-agent between a client on loopback and a server on a Unix socket, beside socat, HAProxy and nginx.
+"""The relay: codev-agent between a client on loopback and a server on a Unix socket, beside socat,
+HAProxy and nginx.
 
-The agent says its preface with the token on each connection, as it does in a guest; the server skips it. A Unix socket stands
-where the guest has vsock, which the part `vsock` measures. HAProxy in http mode parses what it forwards, and is
-here because it is what people put there; the goal is its tcp mode. `direct` is the client at the server, without a relay: what
-is above its latency is the relay's.
+The agent says its preface with the token on each connection, as it does in a guest; the server
+skips it. A Unix socket stands where the guest has vsock, which the part `vsock` measures. HAProxy
+in http mode parses what it forwards, and is here because it is what people put there; the goal is
+its tcp mode. `direct` is the client at the server, without a relay: what is above its latency is
+the relay's.
 """
 import contextlib
 import pathlib

@@ -1,6 +1,7 @@
-"""What it costs to rewrite the links of a document: the same 50 MB through the same broker on a route that is rewritten and on
-one that is not, in turns. The broker's own processor time is the figure that a busy machine does not change; the time
-on the clock is printed beside it. The upstream speaks TLS; it and the client are threads of this program.
+"""What it costs to rewrite the links of a document: the same 50 MB through the same broker on a
+route that is rewritten and on one that is not, in turns. The broker's own processor time is the
+figure that a busy machine does not change; the time on the clock is printed beside it. The upstream
+speaks TLS; it and the client are threads of this program.
 """
 import statistics
 import sys
@@ -34,7 +35,8 @@ def measure(rig, folder, document, content_type, rounds):
 
     def answer(peer, _):
         peer.send(
-            f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {len(document)}\r\n\r\n"
+            f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: "
+            f"{len(document)}\r\n\r\n"
             .encode())
         for at in range(0, len(document), 1 << 20):
             peer.send(document[at:at + (1 << 20)])
@@ -63,10 +65,12 @@ def run(project, rounds=7):
     import documents
     results, ratios = {}, {}
     print(
-        f"\nrewrite: links in package metadata, {SIZE >> 20} MB through the broker, {rounds} times each, in turns\n"
+        f"\nrewrite: links in package metadata, {SIZE >> 20} MB through the broker, {rounds} times "
+        "each, in turns\n"
     )
     print(
-        "| document | links | passed MB/s | rewritten MB/s | ratio | broker's CPU: passed ms | rewritten ms | ratio |"
+        "| document | links | passed MB/s | rewritten MB/s | ratio | broker's CPU: passed ms | "
+        "rewritten ms | ratio |"
     )
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory(prefix="codev-bench-") as folder:
@@ -85,7 +89,8 @@ def run(project, rounds=7):
             print(
                 f"| {name} | {links} | {clock['passed']:.0f} | {clock['rewritten']:.0f} | "
                 f"{ratios[name]:.2f} | "
-                f"{cpu['passed'] * 1e3:.0f} | {cpu['rewritten'] * 1e3:.0f} | {cpu['passed'] / cpu['rewritten']:.2f} |"
+                f"{cpu['passed'] * 1e3:.0f} | {cpu['rewritten'] * 1e3:.0f} | "
+                f"{cpu['passed'] / cpu['rewritten']:.2f} |"
             )
             results[name] = {
                 "bytes": len(document),

@@ -1,5 +1,5 @@
-"""The programs that are measured beside ours, with the configuration that does the same work: the least one that a careful
-administrator would write. One worker, one thread each."""
+"""The programs that are measured beside ours, with the configuration that does the same work: the
+least one that a careful administrator would write. One worker, one thread each."""
 import contextlib
 import pathlib
 import subprocess
@@ -79,8 +79,9 @@ def nginx_stream(folder, port, target):
 
 
 # --- reverse proxies: HTTP on a Unix socket to TLS upstream ---------------------------------------
-# The header work of the broker: its credential instead of the client's, no cookies and no key of the client's, hop-by-hop
-# fields removed, the prefix /gateway taken off; the upstream's certificate is verified; one line of log a request.
+# The header work of the broker: its credential instead of the client's, no cookies and no key of
+# the client's, hop-by-hop fields removed, the prefix /gateway taken off; the upstream's certificate
+# is verified; one line of log a request.
 
 NGINX_PROXY = """\
 daemon off; user root; worker_processes 1; worker_rlimit_nofile 10000; pid {folder}/nginx.pid; error_log {folder}/nginx-error.log;

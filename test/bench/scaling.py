@@ -1,5 +1,5 @@
-"""What one more costs: idle connections, rules, mounts, bytes of a document. Each should cost the same at the largest number as at a
-small one.
+"""What one more costs: idle connections, rules, mounts, bytes of a document. Each should cost the
+same at the largest number as at a small one.
 
     idle connections   broker: 1 to 10,000 (--max-connections raised), the agent: 1 to 500 (its limit is 512). What each takes of
                        memory, and what a request takes of a processor while all those idle
@@ -8,8 +8,9 @@ small one.
     mounts             1 to 64 folders: the stage `mounts` of a boot, in milliseconds and instructions, and the boot until then
     documents          1 KB to 50 MB through a rule: as they are, and an npm document whose links are rewritten
 
-Each round takes all numbers of a table once, so that a busy moment hits all alike; figures are medians, with the least and the greatest
-behind. Instructions inside (boot.py) are counted once: they repeat within one or two percent.
+Each round takes all numbers of a table once, so that a busy moment hits all alike; figures are
+medians, with the least and the greatest behind. Instructions inside (boot.py) are counted once:
+they repeat within one or two percent.
 """
 import contextlib
 import json
@@ -66,7 +67,8 @@ class Table:
             values) == 1 else f"{middle} ({min(values):,.1f} to {max(values):,.1f})"
 
     def flat(self, column, small, large):
-        """The goal that the column's cost at the large number is that at the small one, or little more."""
+        """The goal that the column's cost at the large number is that at the small one, or little
+        more."""
         ratio = self.median(large, column) / self.median(small, column)
         return bench.goal(
             f"{self.title}: {column} at {large:,} at most {FLAT} of that at {small:,}",

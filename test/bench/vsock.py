@@ -1,14 +1,17 @@
-"""The way through a real guest: a client in the sandbox, the relay, vsock, the broker on the host, a TLS upstream.
+"""The way through a real guest: a client in the sandbox, the relay, vsock, the broker on the host,
+a TLS upstream.
 
-Beside the agent, between the same client and the same broker in the same guest: socat, and the bare copy loop of bench-load (copy.c),
-which does nothing but move bytes. Both run as root beside the sandbox, since nothing in it may open a vsock; so does the client,
-for all three, as a shell of the test's own (test/harness/machine_harness.py, Look). The broker's token comes from a broker
-that is spied on, since the two have no agent to say it for them: their client says it.
+Beside the agent, between the same client and the same broker in the same guest: socat, and the bare
+copy loop of bench-load (copy.c), which does nothing but move bytes. Both run as root beside the
+sandbox, since nothing in it may open a vsock; so does the client, for all three, as a shell of the
+test's own (test/harness/machine_harness.py, Look). The broker's token comes from a broker that is
+spied on, since the two have no agent to say it for them: their client says it.
 
-`bare` is the upper bound: what is below it is what the agent costs. What is compared runs back to back, each metric of one right
-behind the other's, in short runs and many rounds, every other in the opposite order: a machine's speed wanders more in a
-second than the two differ. socat, which is far from both, is measured in every third round only. The processor time is the
-machine monitor's: all that the guest does for a request, the client's part and the emulation included.
+`bare` is the upper bound: what is below it is what the agent costs. What is compared runs back to
+back, each metric of one right behind the other's, in short runs and many rounds, every other in the
+opposite order: a machine's speed wanders more in a second than the two differ. socat, which is far
+from both, is measured in every third round only. The processor time is the machine monitor's: all
+that the guest does for a request, the client's part and the emulation included.
 """
 import json
 import os
@@ -23,7 +26,9 @@ import broker as broker_part
 
 SMALL = "/gateway/100"
 BULK = 16 << 20
-BULKS = 2  # whole transfers, from the first byte to the answer: what waits in buffers at a run's end would count as moved
+# whole transfers, from the first byte to the answer: what waits in buffers at a run's end would
+# count as moved
+BULKS = 2
 MS = 500
 REFERENCE = "bare"
 PORTS = {bench.OURS: 8788, "bare": 9001, "socat": 9002}
@@ -60,7 +65,8 @@ GOALS = [metric for metric in METRICS if metric != "latency p50"]
 
 
 def copy_programs(folder):
-    """The load program, and socat with everything that it is linked with, for a guest that has no such libraries."""
+    """The load program, and socat with everything that it is linked with, for a guest that has no
+    such libraries."""
     shutil.copy(bench.GUEST / "bench-load", folder / "load")
     shutil.copy("/usr/bin/socat", folder / "socat")
     listed = subprocess.run(["ldd", "/usr/bin/socat"], check=True, capture_output=True,
@@ -164,7 +170,8 @@ def run(project, rounds=11):
 
 def report(figures, rounds):
     print(
-        f"\nvsock: a guest's client by the relay and vsock to the broker, {rounds} interleaved rounds of {MS} ms each, in one guest"
+        f"\nvsock: a guest's client by the relay and vsock to the broker, {rounds} interleaved "
+        f"rounds of {MS} ms each, in one guest"
     )
     for metric, (unit, digits, _, _) in METRICS.items():
         figures.table(metric, unit, REFERENCE, digits)

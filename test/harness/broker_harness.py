@@ -1,7 +1,8 @@
 """A real codev-broker between raw clients and raw upstreams of a test's own.
 
-Upstreams speak TLS under a certificate authority made for the run; what one does with a connection is a function that the
-test gives. Clients are sockets, so that a test sees and sends exactly the bytes it means.
+Upstreams speak TLS under a certificate authority made for the run; what one does with a connection
+is a function that the test gives. Clients are sockets, so that a test sees and sends exactly the
+bytes it means.
 """
 import contextlib
 import functools
@@ -146,7 +147,8 @@ class Peer:
 
 
 class Upstream:
-    """Serves each connection with `handler(peer)` in a thread. What a handler raises fails the test at stop()."""
+    """Serves each connection with `handler(peer)` in a thread. What a handler raises fails the test
+    at stop()."""
 
     def __init__(self, handler, tls=True, certificates=None):
         self.handler, self.faults, self.accepted = handler, [], 0
@@ -213,8 +215,8 @@ class Upstream:
 
 
 def serve_with(answer):
-    """A handler that gives each request's head (and body of known length) to `answer(peer, head)`, as long as the
-    broker keeps the connection."""
+    """A handler that gives each request's head (and body of known length) to `answer(peer, head)`,
+    as long as the broker keeps the connection."""
     def handler(peer):
         while head := peer.read_head():
             answer(peer, head)
@@ -256,7 +258,8 @@ def fields_of(head):
 # --- clients --------------------------------------------------------------------------------------
 
 class Response:
-    """An answer as a client reads it. `complete` is false when it ended before its framing said so."""
+    """An answer as a client reads it. `complete` is false when it ended before its framing said so.
+    """
 
     def __init__(self, client, head_request=False):
         head = client.read_until(b"\r\n\r\n")
@@ -321,7 +324,8 @@ class Client:
             try:
                 self.socket.connect(path)
                 return
-            except BlockingIOError:  # the backlog is full: of a Unix socket that is an error, whatever the time-out
+            # the backlog is full: of a Unix socket that is an error, whatever the time-out
+            except BlockingIOError:
                 assert time.monotonic() < end, "it accepts nobody"
                 time.sleep(0.01)
 
@@ -537,7 +541,8 @@ class Broker:
         self.assert_no_secret_written()
 
     def assert_no_secret_written(self):
-        """So each test greps what its brokers wrote: logs, standard error, events but for the ready line."""
+        """So each test greps what its brokers wrote: logs, standard error, events but for the ready
+        line."""
         secrets = {SECRET, self.token, *guests_secrets}
         files = [
             path for path in self.folder.iterdir()
@@ -579,7 +584,8 @@ def run_broker(*arguments, environment=None, timeout=PATIENCE):
 
 
 class Relay:
-    """TCP on 127.0.0.1 in front of the broker that says the preface, as the agent does: for clients of HTTP."""
+    """TCP on 127.0.0.1 in front of the broker that says the preface, as the agent does: for clients
+    of HTTP."""
 
     def __init__(self, broker):
         self.broker = broker
@@ -610,7 +616,8 @@ class Relay:
         return self
 
     def __exit__(self, *_):
-        """The kernel begins an interrupted accept(2) again by its number, which would be the next relay's by then."""
+        """The kernel begins an interrupted accept(2) again by its number, which would be the next
+        relay's by then."""
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.acceptor.join(PATIENCE)

@@ -1,7 +1,9 @@
-"""A virtual machine whose control channel a test speaks itself: what codev-sandbox would never send, and what it would hide.
+"""A virtual machine whose control channel a test speaks itself: what codev-sandbox would never
+send, and what it would hide.
 
-Guest boots the built kernel and image in QEMU with vsock through vhost-device-vsock and listens where codev-init dials.
-`witness` is a piece of shell that runs inside as root beside codev-init, started by the shell that becomes PID 1.
+Guest boots the built kernel and image in QEMU with vsock through vhost-device-vsock and listens
+where codev-init dials. `witness` is a piece of shell that runs inside as root beside codev-init,
+started by the shell that becomes PID 1.
 """
 import base64
 import json
@@ -90,7 +92,8 @@ class Guest:
             "-m", "256M", "-object",
             f"memory-backend-file,id=memory,size=256M,share=on,mem-path={self.folder / 'memory'}",
             "-kernel", guest / kernel, "-append",
-            f"console={console} quiet panic=-1 root=/dev/vda rootfstype=erofs ro codev.control=vsock:{PORT} {append} {first}",
+            f"console={console} quiet panic=-1 root=/dev/vda rootfstype=erofs ro "
+            f"codev.control=vsock:{PORT} {append} {first}",
             "-drive",
             f"if=none,id=root,format=raw,readonly=on,file={self.image or guest / 'rootfs.erofs'}",
             "-device", "virtio-blk-pci,drive=root", "-device", "virtio-rng-pci", "-serial",
@@ -134,7 +137,8 @@ class Guest:
         self.send({"command": "input", "data": base64.b64encode(data).decode()})
 
     def event(self, credit=True, seconds=PATIENCE):
-        """The next event, or None at the end of the channel. Output is collected and, if `credit`, paid for."""
+        """The next event, or None at the end of the channel. Output is collected and, if `credit`,
+        paid for."""
         while b"\n" not in self.rest:
             ready, _, _ = select.select([self.connection], [], [], seconds)
             if not ready:

@@ -1,8 +1,10 @@
-"""Documents as package registries send them, made after the public formats: npm packages (full, abbreviated, one version),
-Python's simple index in HTML (PEP 503) and JSON (PEP 691), cargo's config.json, Git LFS batch answers.
+"""Documents as package registries send them, made after the public formats: npm packages (full,
+abbreviated, one version), Python's simple index in HTML (PEP 503) and JSON (PEP 691), cargo's
+config.json, Git LFS batch answers.
 
-The same seed makes the same document. Beside download links they hold what must not be touched: homepages and
-repositories on the same hosts, prose with addresses in it, digests, escapes of every kind. Run it to see one:
+The same seed makes the same document. Beside download links they hold what must not be touched:
+homepages and repositories on the same hosts, prose with addresses in it, digests, escapes of every
+kind. Run it to see one:
 
     documents.py npm 4096
 """
@@ -17,8 +19,10 @@ REGISTRY = "https://registry.example"
 FILES = "https://files.example/packages"
 ELSEWHERE = "https://cdn.elsewhere.example:8443"
 PROSE = (
-    "See https://files.example/packages/ and \"dist\": {\"tarball\": \"https://registry.example/x.tgz\"} for more.\n",
-    "![badge](https://registry.example/badge.svg) caf\u00e9 \u65e5\u672c\u8a9e \U0001f4e6 <a href='https://files.example/packages/x'>x</a>\n",
+    "See https://files.example/packages/ and \"dist\": {\"tarball\": "
+    "\"https://registry.example/x.tgz\"} for more.\n",
+    "![badge](https://registry.example/badge.svg) caf\u00e9 \u65e5\u672c\u8a9e \U0001f4e6 <a "
+    "href='https://files.example/packages/x'>x</a>\n",
     "```js\nconst path = 'C:\\\\temp\\\\';\nconsole.log(\"\\u0041\");\n```\n",
     "Plain words that go on for a while. " * 4)
 
@@ -99,7 +103,8 @@ def npm_version(rng, name, version, full=True):
 
 
 def dump(value, rng):
-    """Compact, spaced or indented, with or without escapes for what is not ASCII; slashes escaped as PHP does it."""
+    """Compact, spaced or indented, with or without escapes for what is not ASCII; slashes escaped
+    as PHP does it."""
     style = rng.randrange(4)
     text = json.dumps(value, ensure_ascii=style == 1, separators=(",", ":") if style < 2 else None,
                       indent=1 if style == 3 else None)
@@ -239,7 +244,8 @@ def pypi_html(size, seed=0):
         tag, href = rng.choice([("a", "href"), ("a", "href"), ("A", "HREF")])
         lines.append(
             f'    <{tag} {href}={attribute(rng, link)} data-requires-python="&gt;=3.8" '
-            f'data-dist-info-metadata="sha256={sha}" data-x="{FILES}/{name}">{FILES}/{name}</{tag}><br />'
+            f'data-dist-info-metadata="sha256={sha}" '
+            f'data-x="{FILES}/{name}">{FILES}/{name}</{tag}><br />'
         )
     lines += [
         f'    <img src="{REGISTRY}/x.png"><a name="{FILES}">end</a>', "  </body>", "</html>",

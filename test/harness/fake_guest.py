@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""A guest without a virtual machine: it stands where codev-sandbox expects vhost-device-vsock and QEMU.
+"""A guest without a virtual machine: it stands where codev-sandbox expects vhost-device-vsock and
+QEMU.
 
-As `--vsock-device` it is given --socket and --uds-path. It accepts QEMU's connection on the one, serves
-`CONNECT PORT` on the other as hybrid vsock does, and plays the Python text in CODEV_FAKE_GUEST_SCENARIO with
+As `--vsock-device` it is given --socket and --uds-path. It accepts QEMU's connection on the one,
+serves `CONNECT PORT` on the other as hybrid vsock does, and plays the Python text in
+CODEV_FAKE_GUEST_SCENARIO with
 
     guest.dial()            a new control connection (a Channel); guest.hello() dials, says hello and
                             returns the channel with the boot configuration in channel.config
@@ -13,8 +15,8 @@ As `--vsock-device` it is given --socket and --uds-path. It accepts QEMU's conne
     guest.console(bytes)    what the guest's kernel prints
     guest.note(object)      a JSON line into CODEV_FAKE_GUEST_NOTES, for the test to read
 
-When the scenario ends, the machine powers off: QEMU's connection is closed. Called as `--qemu` (any other
-arguments) it is the QEMU of that guest, which ends with that connection.
+When the scenario ends, the machine powers off: QEMU's connection is closed. Called as `--qemu` (any
+other arguments) it is the QEMU of that guest, which ends with that connection.
 """
 import json
 import os

@@ -1,4 +1,5 @@
-"""codev-sandbox with fake_guest.py in the place of QEMU and of the vsock device: real processes and sockets, no kernel."""
+"""codev-sandbox with fake_guest.py in the place of QEMU and of the vsock device: real processes and
+sockets, no kernel."""
 import json
 import os
 import pathlib
@@ -93,7 +94,8 @@ class Rig:
         return sorted(path.name for path in self.runtime.iterdir())
 
     def children(self, name=None):
-        """Processes whose command line names our folder: what codev-sandbox started (and it itself)."""
+        """Processes whose command line names our folder: what codev-sandbox started (and it
+        itself)."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():

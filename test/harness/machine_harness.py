@@ -1,11 +1,13 @@
-"""A sandbox that runs while a test looks at it from outside, and ways to look into it that the product does not have.
+"""A sandbox that runs while a test looks at it from outside, and ways to look into it that the
+product does not have.
 
-Each sandbox gets a runtime folder of its own, so that its run folder, sockets and memory file are known, and a mark in its
-environment, so that any process of it that is left behind is found.
+Each sandbox gets a runtime folder of its own, so that its run folder, sockets and memory file are
+known, and a mark in its environment, so that any process of it that is left behind is found.
 
-Look boots with a small shell as PID 1 that leaves a root process behind before it becomes codev-init: a witness inside
-that no part of the product knows of. It takes commands through a mounted folder. What it can do, a sandbox cannot: tests use
-it to read what is hidden from codev and to kill the agent.
+Look boots with a small shell as PID 1 that leaves a root process behind before it becomes
+codev-init: a witness inside that no part of the product knows of. It takes commands through a
+mounted folder. What it can do, a sandbox cannot: tests use it to read what is hidden from codev and
+to kill the agent.
 """
 import contextlib
 import json
@@ -90,8 +92,8 @@ def resident_kib(pid, what="VmRSS"):
 # --- a sandbox ------------------------------------------------------------------------------------
 
 class Sandbox:
-    """codev-sandbox, or `program`, as a process. `options` stand before `--`, `command` is what runs
-    inside (a list, or text for sh)."""
+    """codev-sandbox, or `program`, as a process. `options` stand before `--`, `command` is what
+    runs inside (a list, or text for sh)."""
 
     def __init__(self, command, options=(), programs=True, stdin=subprocess.DEVNULL, runtime=None,
                  program=SANDBOX):
@@ -162,8 +164,10 @@ class Sandbox:
         console = self.console_path.read_text(
             errors="replace") if self.console_path.exists() else ""
         return (
-            f"$ {' '.join(self.argv)}\nexit status {self.process.poll()}\n--- output\n{self.text()[-3000:]}\n"
-            f"--- standard error\n{bytes(self.said).decode(errors='replace')[-3000:]}\n--- console\n{console[-3000:]}"
+            f"$ {' '.join(self.argv)}\nexit status {self.process.poll()}\n--- "
+            f"output\n{self.text()[-3000:]}\n"
+            f"--- standard error\n{bytes(self.said).decode(errors='replace')[-3000:]}\n--- "
+            f"console\n{console[-3000:]}"
         )
 
     def text(self):
@@ -238,7 +242,8 @@ def run(command, options=(), **more):
 # --- a gateway ------------------------------------------------------------------------------------
 
 class Gateway:
-    """The demo gateway with a token of its own and a registry as named rule, and the options that lead a sandbox there."""
+    """The demo gateway with a token of its own and a registry as named rule, and the options that
+    lead a sandbox there."""
 
     def __init__(self, *arguments):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="codev-g-", dir="/tmp"))
@@ -294,7 +299,8 @@ class Gateway:
 # --- the sandbox's own token ----------------------------------------------------------------------
 
 class SpiedBroker:
-    """The real broker behind a script that keeps a copy of its first line, which holds the sandbox's token."""
+    """The real broker behind a script that keeps a copy of its first line, which holds the
+    sandbox's token."""
 
     def __init__(self, folder):
         self.copy = pathlib.Path(folder) / "ready-line"
@@ -327,13 +333,16 @@ WAIT = f"while ! [ -f {LOOK}/loop ]; do usleep 20000; done"
 
 def kernel_command_line(extra):
     console = "ttyAMA0" if ARCH == "aarch64" else "ttyS0 no_timer_check"
-    return f"console={console} quiet panic=-1 root=/dev/vda rootfstype=erofs ro codev.control=vsock:1024 {extra}"
+    return (f"console={console} quiet panic=-1 root=/dev/vda rootfstype=erofs ro "
+            f"codev.control=vsock:1024 {extra}")
 
 
 class Look:
-    """Options for a sandbox with a root process of the test's own in it, and the way to talk to that and to codev."""
+    """Options for a sandbox with a root process of the test's own in it, and the way to talk to
+    that and to codev."""
 
-    # A sandbox's command that does what codev() asks, dropped as any server; descriptor 3 is its standard output.
+    # A sandbox's command that does what codev() asks, dropped as any server; descriptor 3 is its
+    # standard output.
     CODEV = f"set +e; exec 3>&1; who=codev; . {LOOK}/loop"
 
     def __init__(self, folder):
@@ -342,8 +351,10 @@ class Look:
         self.folder.chmod(0o777)
         (self.folder / "loop").write_text(LOOK_LOOP)
         self.numbers = {"root": 0, "codev": 0}
-        null = "mount -t tmpfs tmpfs /dev; mknod /dev/null c 1 3"  # a shell needs it for what runs behind it
-        line = f"init=/bin/sh -- -c \"{null}; ( {WAIT}; who=root; . {LOOK}/loop ) & exec /sbin/codev-init\""
+        # a shell needs it for what runs behind it
+        null = "mount -t tmpfs tmpfs /dev; mknod /dev/null c 1 3"
+        line = (f"init=/bin/sh -- -c \"{null}; ( {WAIT}; who=root; . {LOOK}/loop ) & exec "
+                "/sbin/codev-init\"")
         self.options = ["--mount", f"{self.folder}:{LOOK}"]
         self.root_options = ["--qemu-arg", "-append", "--qemu-arg", kernel_command_line(line)]
 
@@ -385,7 +396,8 @@ class Look:
 # --- the way in from the host's side --------------------------------------------------------------
 
 def hybrid_connect(run_folder, port):
-    """A connection to a vsock port of the guest, as any program of this user could make it. The device must be up."""
+    """A connection to a vsock port of the guest, as any program of this user could make it. The
+    device must be up."""
     client = socket.socket(socket.AF_UNIX)
     client.settimeout(PATIENCE)
     client.connect(str(run_folder / "vsock.sock"))

@@ -1,5 +1,5 @@
-"""nf_tables messages by hand, from whoever is root: what a privileged meddler could send. Layouts: linux/netlink.h,
-linux/netfilter/nfnetlink.h, linux/netfilter/nf_tables.h."""
+"""nf_tables messages by hand, from whoever is root: what a privileged meddler could send. Layouts:
+linux/netlink.h, linux/netfilter/nfnetlink.h, linux/netfilter/nf_tables.h."""
 import contextlib
 import ctypes
 import os
@@ -55,7 +55,8 @@ def open_socket():
 
 @contextlib.contextmanager
 def owner_socket(pid):
-    """A copy of the descriptor with which that process owns its table: its nfnetlink socket without a group."""
+    """A copy of the descriptor with which that process owns its table: its nfnetlink socket without
+    a group."""
     rows = [
         line.split()
         for line in pathlib.Path(f"/proc/{pid}/net/netlink").read_text().splitlines()[1:]

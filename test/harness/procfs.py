@@ -1,5 +1,6 @@
-"""What /proc says of other processes. They end and close descriptors between two looks: what has gone is left out, and a
-process that has ended is empty, so that whoever waits for something looks again instead of failing."""
+"""What /proc says of other processes. They end and close descriptors between two looks: what has
+gone is left out, and a process that has ended is empty, so that whoever waits for something looks
+again instead of failing."""
 import contextlib
 import os
 import pathlib
@@ -35,7 +36,8 @@ def descriptors(pid):
 
 
 def stat(pid):
-    """Fields 3 and on of /proc/PID/stat: the state, the parent and so on (proc(5)); none when the process has gone."""
+    """Fields 3 and on of /proc/PID/stat: the state, the parent and so on (proc(5)); none when the
+    process has gone."""
     return read(pid, "stat").decode(errors="replace").rpartition(")")[2].split()
 
 
@@ -45,7 +47,8 @@ def parent(pid):
 
 
 def children(pid):
-    """By each process's own word: /proc/PID/task/TID/children leaves some out while others end (proc(5))."""
+    """By each process's own word: /proc/PID/task/TID/children leaves some out while others end
+    (proc(5))."""
     return [other for other in processes() if parent(other) == pid]
 
 

@@ -1,7 +1,8 @@
-"""Proxies of others for the broker's tests: squid and microsocks on ports of their own, and the servers that they lead to.
+"""Proxies of others for the broker's tests: squid and microsocks on ports of their own, and the
+servers that they lead to.
 
-Upstreams on loopback never go through a proxy, so tests reach theirs by OUTSIDE: this machine's own name or address, which
-is no loopback to anybody who does not resolve it."""
+Upstreams on loopback never go through a proxy, so tests reach theirs by OUTSIDE: this machine's own
+name or address, which is no loopback to anybody who does not resolve it."""
 import contextlib
 import functools
 import http.server
@@ -70,7 +71,8 @@ def stop_process(process, number=signal.SIGTERM):
 
 
 class OutsideAuthority(Authority):
-    """An authority of its own whose server certificate is for the outside name, localhost and 127.0.0.1."""
+    """An authority of its own whose server certificate is for the outside name, localhost and
+    127.0.0.1."""
 
     def __init__(self, folder):
         super().__init__(folder)
@@ -119,7 +121,8 @@ class OutsideNginx:
 
 
 class Squid:
-    """One squid for all ways to log in: a port each for none, Basic, Digest, and TLS without a login."""
+    """One squid for all ways to log in: a port each for none, Basic, Digest, and TLS without a
+    login."""
 
     USER, PASSWORD = "corp user", "s3cret/@word"
 
@@ -182,7 +185,8 @@ class Squid:
         return f"{scheme}://{user + '@' if user else ''}localhost:{port}"
 
     def log(self):
-        """[(method, target, status, user)]. A request may be answered a moment before it is here, and a tunnel is when it ends."""
+        """[(method, target, status, user)]. A request may be answered a moment before it is here,
+        and a tunnel is when it ends."""
         file = self.folder / "access.log"
         whole = file.read_text().rpartition("\n")[0] if file.exists() else ""
         return [tuple(line.split(" ", 3)) for line in whole.splitlines()]

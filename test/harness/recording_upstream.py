@@ -1,16 +1,19 @@
-"""An upstream that records what reaches it, read by a strict parser that shares nothing with the broker's.
+"""An upstream that records what reaches it, read by a strict parser that shares nothing with the
+broker's.
 
-It is the witness for "what the broker takes as one request reaches the upstream as exactly that one": every byte of a
-connection must belong to a well-formed request, or to the last one, broken off. Whatever another server might read
-differently is a fault: a bare CR or LF, a second Host or Content-Length, both framings at once, a coding other than
-chunked, a field line that is no field line, bytes between requests.
+It is the witness for "what the broker takes as one request reaches the upstream as exactly that
+one": every byte of a connection must belong to a well-formed request, or to the last one, broken
+off. Whatever another server might read differently is a fault: a bare CR or LF, a second Host or
+Content-Length, both framings at once, a coding other than chunked, a field line that is no field
+line, bytes between requests.
 """
 import re
 import threading
 
 REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) (/[!-~]*) HTTP/1\.1")
 FIELD_LINE = re.compile(
-    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*((?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?)[ \t]*"
+    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*((?:[!-~\x80-\xff](?:[\t "
+    rb"-~\x80-\xff]*[!-~\x80-\xff])?)?)[ \t]*"
 )
 CHUNK_LINE = re.compile(rb"[0-9A-Fa-f]{1,16}")
 

@@ -1,6 +1,7 @@
 """A codev-agent with listeners and peers of a test's own. Unix sockets stand where a VM has vsock.
 
-The record on the agent's descriptor 0 is a C struct, so a small C program writes it (agent_record.c)."""
+The record on the agent's descriptor 0 is a C struct, so a small C program writes it
+(agent_record.c)."""
 
 import contextlib
 import functools
@@ -84,7 +85,8 @@ def connect(listener):
 
 
 class Agent:
-    """A running agent. Its listeners are the test's own sockets, non-blocking as init makes them."""
+    """A running agent. Its listeners are the test's own sockets, non-blocking as init makes them.
+    """
 
     def __init__(self, forwards, dns=(), route=None):
         self.options = ["--route", str(route.fileno())] if route else []
@@ -130,7 +132,8 @@ class Agent:
         return SANITIZED or self.resident_kib() < kib  # sanitizers keep shadow memory
 
     def stop(self):
-        """Ends the agent the way init does, by the end of descriptor 0, and returns its exit status."""
+        """Ends the agent the way init does, by the end of descriptor 0, and returns its exit
+        status."""
         self.process.stdin.close()
         try:
             return self.process.wait(PATIENCE)

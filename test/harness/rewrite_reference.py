@@ -1,7 +1,8 @@
-"""What the broker should make of a document, said a second time: from Python's own parsers, on the whole document at once.
+"""What the broker should make of a document, said a second time: from Python's own parsers, on the
+whole document at once.
 
-Nothing here follows the broker's code: JSON is read by json's scanner, HTML by html.parser, addresses by urllib.parse.
-Both agree on one thing only, what doc/rewriting.md says.
+Nothing here follows the broker's code: JSON is read by json's scanner, HTML by html.parser,
+addresses by urllib.parse. Both agree on one thing only, what doc/rewriting.md says.
 """
 import html
 import html.parser
@@ -50,7 +51,8 @@ class Rules:
         return characters
 
     def rewrite(self, link, base=None):
-        """(new beginning, number of characters of `link` that it stands for), or None when the link stays."""
+        """(new beginning, number of characters of `link` that it stands for), or None when the link
+        stays."""
         base = base or self.base
         lead = len(link) - len(link.lstrip())
         text = link.strip()

@@ -1,7 +1,9 @@
-"""The same tests against a guest whose own programs carry AddressSanitizer and UBSan: `make SAN=1 qemu` (test/san).
+"""The same tests against a guest whose own programs carry AddressSanitizer and UBSan: `make SAN=1
+qemu` (test/san).
 
-CODEV_IMAGE names that image. Every rig then passes it to the machine, and looks at the end of each machine for a report on its
-console, where such a program writes to: a report fails the test, whatever else it found."""
+CODEV_IMAGE names that image. Every rig then passes it to the machine, and looks at the end of each
+machine for a report on its console, where such a program writes to: a report fails the test,
+whatever else it found."""
 import os
 import pathlib
 import re

@@ -1,5 +1,6 @@
-"""A kernel that lacks something, or fails once: system calls of a program under test that are refused or spoiled on their
-way, by seccomp (seccomp(2), seccomp_unotify(2)). The filters stay with everything that the program starts."""
+"""A kernel that lacks something, or fails once: system calls of a program under test that are
+refused or spoiled on their way, by seccomp (seccomp(2), seccomp_unotify(2)). The filters stay with
+everything that the program starts."""
 import ctypes
 import errno
 import os

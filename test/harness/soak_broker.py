@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """Usage: soak_broker.py [SECONDS]
 
-Mixed load on one broker: downloads, uploads, event streams, pipelined and refused requests; meanwhile clients leave at
-random, upstreams reset at random, and the broker gets SIGHUP while its log is moved and its token file replaced. At the
-end nothing may have leaked (memory flat, descriptors as before), no byte may have been wrong, no request unanswered.
+Mixed load on one broker: downloads, uploads, event streams, pipelined and refused requests;
+meanwhile clients leave at random, upstreams reset at random, and the broker gets SIGHUP while its
+log is moved and its token file replaced. At the end nothing may have leaked (memory flat,
+descriptors as before), no byte may have been wrong, no request unanswered.
 
-Prints its figures; the exit status is 0 when all held. `make soak SOAK_SECONDS=600` runs it; the system tests run it for
-20 seconds.
+Prints its figures; the exit status is 0 when all held. `make soak SOAK_SECONDS=600` runs it; the
+system tests run it for 20 seconds.
 """
 import collections
 import contextlib
@@ -39,8 +40,9 @@ class Wrong(Exception):
 # --- the upstream ---------------------------------------------------------------------------------
 
 def answer(peer, head):
-    """/bytes?at=&n=&cut= sends that part of CONTENT, and resets behind `cut` bytes; /upload tells whether the body was
-    that part; /events?n= sends events; /none answers 204; /reset never answers."""
+    """/bytes?at=&n=&cut= sends that part of CONTENT, and resets behind `cut` bytes; /upload tells
+    whether the body was that part; /events?n= sends events; /none answers 204; /reset never
+    answers."""
     fields = fields_of(head)
     url = urllib.parse.urlsplit(head.split(b" ")[1].decode())
     query = {name: int(value) for name, value in urllib.parse.parse_qsl(url.query)}
@@ -55,7 +57,8 @@ def answer(peer, head):
                                                query["n"]] else b"different")
     elif url.path.endswith("/events"):
         peer.send(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: "
+            b"chunked\r\n\r\n"
         )
         for number in range(query["n"]):
             event = b"data: %d\n\n" % number
@@ -135,7 +138,8 @@ class Worker:
                 client.send(b"%x\r\n%s\r\n" % (len(piece), piece))
             client.send(b"0\r\n\r\n")
             response = client.response()
-        if response.status == 502:  # a kept connection had ended: what may have had an effect is not sent twice
+        # a kept connection had ended: what may have had an effect is not sent twice
+        if response.status == 502:
             self.counts["not sent twice"] += 1
             self.drop()
             return
@@ -204,7 +208,8 @@ class Worker:
 
     def expect(self, condition, response=None):
         if not condition:
-            told = f": {response.status} {response.complete} {response.fields} {response.body[:200]!r}" if response else ""
+            told = (f": {response.status} {response.complete} {response.fields} "
+                    f"{response.body[:200]!r}") if response else ""
             raise Wrong(f"a wrong answer{told}")
 
     DEEDS = [
@@ -228,8 +233,8 @@ class Worker:
 # --- the run --------------------------------------------------------------------------------------
 
 class Disturber:
-    """Moves the log away, replaces the token file and sends SIGHUP, now and then; takes the memory's size every tenth of
-    a second."""
+    """Moves the log away, replaces the token file and sends SIGHUP, now and then; takes the
+    memory's size every tenth of a second."""
 
     def __init__(self, broker, until, counts):
         self.broker, self.until, self.counts = broker, until, counts

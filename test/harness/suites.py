@@ -1,4 +1,5 @@
-"""Where the suites that others wrote lie: $CODEV_SUITES, or ../shared/suites beside the checkout. No test copies them."""
+"""Where the suites that others wrote lie: $CODEV_SUITES, or ../shared/suites beside the checkout.
+No test copies them."""
 import base64
 import json
 import os

@@ -1,7 +1,7 @@
 """A codev-broker that listens on TCP, and the real codev-agent in front of it.
 
-`wire(...)` stands between the two and keeps every byte of both directions, so that a test can look for what must not be
-there, cut, delay or spoil it."""
+`wire(...)` stands between the two and keeps every byte of both directions, so that a test can look
+for what must not be there, cut, delay or spoil it."""
 
 import contextlib
 import socket
@@ -140,8 +140,8 @@ def stream_of(peer, count):
 
 
 def echo_length(peer, head):
-    """/stream/N: pieces; /zeros/N: so many bytes; /deaf: reads no body; else the length of the body, and its digest
-    where one is asked for."""
+    """/stream/N: pieces; /zeros/N: so many bytes; /deaf: reads no body; else the length of the
+    body, and its digest where one is asked for."""
     target, fields = head.split(b" ")[1].decode(), fields_of(head)
     kind, _, number = target.strip("/").partition("/")
     if kind == "stream":

@@ -1,5 +1,6 @@
-"""A pretended WSL on this machine, for `codev-init --wsl`: no virtual machine, the machine's own kernel, everything in
-namespaces of the rig's own, so that the machine's network is neither used nor changed.
+"""A pretended WSL on this machine, for `codev-init --wsl`: no virtual machine, the machine's own
+kernel, everything in namespaces of the rig's own, so that the machine's network is neither used nor
+changed.
 
     windows     a network namespace with 172.31.0.1 and fd31::1: the gateway, as with NAT
     the VM      a network namespace with 172.31.0.2 and fd31::2 on eth0, joined to it: what all distributions share
@@ -76,7 +77,8 @@ rmdir /.old
 exec /usr/bin/busybox sh -c 'while :; do /usr/bin/busybox sleep 1000 & wait; done'
 """
 
-# What `mount -t drvfs C:\Users\x\app TARGET -o OPTIONS` runs. It notes its arguments where the test sees them.
+# What `mount -t drvfs C:\Users\x\app TARGET -o OPTIONS` runs. It notes its arguments where the test
+# sees them.
 DRVFS = r"""#!/usr/bin/busybox sh
 echo "$@" >>/usr/local/windows/drvfs.log
 [ -S /run/WSL/1_interop ] || { echo "no interop" >&2; exit 3; }
@@ -113,8 +115,8 @@ def descendants(pid):
 
 
 def eldest(pids):
-    """The one of these processes that is no child of another: what codev-init forks has its command line until it executes
-    another program. None when there is none."""
+    """The one of these processes that is no child of another: what codev-init forks has its command
+    line until it executes another program. None when there is none."""
     return next((pid for pid in pids if procfs.parent(pid) not in pids), None)
 
 
@@ -204,7 +206,8 @@ class Sandbox:
     def until(self, name, patience=PATIENCE):
         while True:
             event = self.read(patience)
-            assert event is not None, f"the end before {name}: {self.events}, {self.process.stderr.read()}"
+            assert event is not None, (f"the end before {name}: {self.events}, "
+                                       f"{self.process.stderr.read()}")
             if event["event"] == name:
                 return event
             assert event["event"] not in ("exit", "failed"), f"{event} before {name}"
@@ -240,7 +243,8 @@ class Sandbox:
         return next((pid for pid in procfs.children(self.inner()) if self.rig.is_agent(pid)), None)
 
     def inside(self, *command, **more):
-        """Runs a program of this machine in the sandbox's network namespace, as root: a privileged hook."""
+        """Runs a program of this machine in the sandbox's network namespace, as root: a privileged
+        hook."""
         return run("nsenter", "-t", self.inner(), "-n", *command, **more)
 
     def close(self):
@@ -325,7 +329,8 @@ class Rig:
         ]
 
     def inits(self):
-        """Processes in the distribution's PID namespace that are codev-init and were started from outside of it."""
+        """Processes in the distribution's PID namespace that are codev-init and were started from
+        outside of it."""
         own = os.readlink(f"/proc/{self.pid}/ns/pid")
         found = []
         for pid in procfs.processes():
@@ -384,7 +389,8 @@ class Rig:
         shutil.rmtree(self.folder)
 
     def left(self):
-        """What a sandbox has left behind on this machine: processes, mounts of the distribution, cgroups."""
+        """What a sandbox has left behind on this machine: processes, mounts of the distribution,
+        cgroups."""
         known = {self.pid, os.getpid()}
         processes = [
             pid for pid in descendants(self.distribution.pid)
@@ -401,7 +407,8 @@ class Rig:
         return pathlib.Path(f"/proc/{self.pid}/mountinfo").read_text()
 
     def connect(self, address, kind=socket.SOCK_STREAM, pid=None):
-        """A connected socket of the VM's network (or of the process's that is named), held by this process."""
+        """A connected socket of the VM's network (or of the process's that is named), held by this
+        process."""
         return in_network(pid or self.vm.pid, lambda: connected(address, kind))
 
     def way_in(self, sandbox, secret=SECRET):

@@ -1,11 +1,12 @@
-"""The WSL rig as a fixture: one machine that behaves as WSL's does, an outsider distribution in it, and sandboxes.
+"""The WSL rig as a fixture: one machine that behaves as WSL's does, an outsider distribution in it,
+and sandboxes.
 
     SYSTEM      the outer system, root of everything: it sees every process (what a kernel debugger would see on WSL)
     outsider    another distribution, as uid 0 or 1000: shares kernel, network, loopback and uids with the sandboxes
     sandboxes   codev-sandbox-wsl in the same machine
 
-C: is the rig's folder `c`, writable, so Look works there; P: is the built guest programs, read-only. `record` holds a line
-for each time that somebody reached a stand-in for Windows.
+C: is the rig's folder `c`, writable, so Look works there; P: is the built guest programs,
+read-only. `record` holds a line for each time that somebody reached a stand-in for Windows.
 """
 import contextlib
 import importlib.util
@@ -129,7 +130,8 @@ class Rig:
         return b"".join(path.read_bytes() for path in sorted(self.folder.glob("*.pcap")))
 
     def processes(self):
-        """Of the whole machine: a list of (pid, pid in the innermost namespace, name, network namespace)."""
+        """Of the whole machine: a list of (pid, pid in the innermost namespace, name, network
+        namespace)."""
         lines = self.wsl(SYSTEM, "root", "rig", "processes")[1].splitlines()
         return [(int(pid), int(last), name, network)
                 for pid, last, name, network in map(str.split, lines)]
@@ -150,7 +152,8 @@ class WslSandbox(Sandbox):
         self.before = before
 
     def started(self, seconds=PATIENCE):
-        """Waits for ready; itself. Sandboxes of a rig are started one after another, so what is new then is this one's."""
+        """Waits for ready; itself. Sandboxes of a rig are started one after another, so what is new
+        then is this one's."""
         self.wait_event("ready", seconds)
         new = [process for process in self.rig.processes() if process[0] not in self.before]
         [(self.first, _, _, self.network)
@@ -172,7 +175,8 @@ class WslSandbox(Sandbox):
         ]
 
     def in_network(self, script):
-        """A shell script as root in the network namespace of the sandbox, with the outsider's files (nft)."""
+        """A shell script as root in the network namespace of the sandbox, with the outsider's files
+        (nft)."""
         path = "PATH=/usr/sbin:/usr/bin"
         return self.rig.wsl(SYSTEM, "root", "nsenter", "-t", self.first, "-n", "chroot",
                             "/distributions/outsider", "/usr/bin/env", path, "sh", "-c", script)
@@ -190,7 +194,8 @@ def look_in(rig, name):
 
 
 class Listener:
-    """A TCP listener of this host's loopback, which is Windows'. It remembers who came and what they said."""
+    """A TCP listener of this host's loopback, which is Windows'. It remembers who came and what
+    they said."""
 
     def __init__(self, family=socket.AF_INET, port=0):
         self.seen = []
@@ -241,7 +246,8 @@ def refusals(text):
 OUTSIDER_PORT, OUTSIDER_LOOPBACK_PORT = 7001, 7002
 OWN = {"nat": "10.0.2.15", "mirrored": "192.168.77.20"}
 GLIBC = "/opt/glibc"
-GETENT = "/tmp/glibc/ld-linux-x86-64.so.2 --library-path /tmp/glibc /tmp/glibc/getent"  # once codev has copied it there
+# once codev has copied it there
+GETENT = "/tmp/glibc/ld-linux-x86-64.so.2 --library-path /tmp/glibc /tmp/glibc/getent"
 
 
 def put_glibc(rig):
@@ -279,11 +285,13 @@ def outsider_servers(rig):
 
 
 def outsider_has_its_network(rig, windows):
-    """All of it, as uid 0 and uid 1000: Windows, names, its own servers, loopback. `windows`: a Listener."""
+    """All of it, as uid 0 and uid 1000: Windows, names, its own servers, loopback. `windows`: a
+    Listener."""
     for user in ("root", "1000"):
         status, text = rig.outsider(
             f"nc -w 60 {rig.host()} {windows.port}; nc -w 60 {OWN[rig.network]} {OUTSIDER_PORT}; "
-            f"getent hosts internet.example; /mnt/c/probe ping | grep -c worked; ip route | grep -c default; "
+            "getent hosts internet.example; /mnt/c/probe ping | grep -c worked; ip route | grep "
+            "-c default; "
             "ip address show lo | grep -c 10.255.255.254", user)
         lines = text.splitlines()
         assert status == 0 and lines[:2] == ["WINDOWS", "OUTSIDER"], text
@@ -292,7 +300,8 @@ def outsider_has_its_network(rig, windows):
 
 
 def escapes(rig, windows, windows_v6, broker_ports):
-    """probe's words for every way out by network: [(verb and arguments, ...)]. `windows*`: live Listeners of the host."""
+    """probe's words for every way out by network: [(verb and arguments, ...)]. `windows*`: live
+    Listeners of the host."""
     own, hosts = OWN[rig.network], [
         "10.0.2.2", "192.168.77.1", "169.254.73.249", "127.0.0.1", "192.168.77.77"
     ]
@@ -344,7 +353,8 @@ def seconds_inside(sandbox, command, tries=5):
 
 
 def no_name_is_found(sandbox):
-    """By programs of both C libraries, each within the limit beyond what it takes where it need not ask: to start, emulated."""
+    """By programs of both C libraries, each within the limit beyond what it takes where it need not
+    ask: to start, emulated."""
     sandbox.codev(f"cp -r {GLIBC} /tmp/glibc")
     for ask, ask_nobody in (("wget -q -O - http://internet.example:1/",
                              "wget -q -O - http://127.0.0.1:1/"),

@@ -1,7 +1,8 @@
-"""The fixture `sandbox`: codev-sandbox with the real kernel and image, run to its end or started and looked after.
+"""The fixture `sandbox`: codev-sandbox with the real kernel and image, run to its end or started
+and looked after.
 
-Every run has a runtime folder of its own. When a test ends, nothing of what it started may be left: no process (each carries
-a mark in its environment) and no file in the runtime folder."""
+Every run has a runtime folder of its own. When a test ends, nothing of what it started may be left:
+no process (each carries a mark in its environment) and no file in the runtime folder."""
 import os
 import pathlib
 import secrets
@@ -141,7 +142,8 @@ def pytest_configure(config):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """The tables that the tests made. One process prints them itself; what several print beside each other is lost."""
+    """The tables that the tests made. One process prints them itself; what several print beside
+    each other is lost."""
     if not getattr(config.option, "numprocesses", None):
         return
     for table in sorted((BUILD / "results").glob("*.md")):

@@ -1,8 +1,9 @@
-"""A session of a small coding agent (test/world/agent_session.mjs, with the SDKs that people use) in the Debian-flavoured
-guest, against the demo gateway: it streams, calls a tool in the mounted folder, uploads 20 MB, leaves a stream in the middle.
+"""A session of a small coding agent (test/world/agent_session.mjs, with the SDKs that people use)
+in the Debian-flavoured guest, against the demo gateway: it streams, calls a tool in the mounted
+folder, uploads 20 MB, leaves a stream in the middle.
 
-What is checked needs nothing of the sandbox but its output, its folder, the gateway's counters and the broker's log, so
-any sandbox can be given to `check`: the WSL rig runs the same script.
+What is checked needs nothing of the sandbox but its output, its folder, the gateway's counters and
+the broker's log, so any sandbox can be given to `check`: the WSL rig runs the same script.
 """
 import json
 import os
@@ -28,7 +29,8 @@ SECONDS = 600
 
 
 def prepare(folder):
-    """(the agent's folder, the SDKs' folder); the first holds script and task and belongs to codev."""
+    """(the agent's folder, the SDKs' folder); the first holds script and task and belongs to codev.
+    """
     app = pathlib.Path(folder) / "app"
     app.mkdir()
     (app / "task.txt").write_text(TASK)
@@ -47,7 +49,8 @@ def gateway():
 
 
 def check(output, app, counters, log):
-    """output: what the script printed; counters: the gateway's; log: the broker's lines for the gateway, in order."""
+    """output: what the script printed; counters: the gateway's; log: the broker's lines for the
+    gateway, in order."""
     steps = {line["step"]: line for line in map(json.loads, output.splitlines())}
     assert list(steps) == ["start", "anthropic", "openai", "upload", "left", "end"]
     assert steps["start"]["keys"] == ["codev-sandbox"] * 2, "a placeholder is all that is inside"

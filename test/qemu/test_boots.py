@@ -1,15 +1,17 @@
 """Boots in a row: none fails, none leaves anything behind, none takes much longer than the others.
 
-CODEV_BOOTS says how many (30; `make boots BOOTS=200`). Each is a whole sandbox with a mounted folder, a broker and a server
-that ends at once. After each one looks for what could be left: processes (by a mark in their environment, and children of
-this one), Unix sockets, files of the runtime folder and of the temporary folder, mounts.
+CODEV_BOOTS says how many (30; `make boots BOOTS=200`). Each is a whole sandbox with a mounted
+folder, a broker and a server that ends at once. After each one looks for what could be left:
+processes (by a mark in their environment, and children of this one), Unix sockets, files of the
+runtime folder and of the temporary folder, mounts.
 
-Time. Three figures of each boot go into a table (build/results/boots.md): PID 1's own boot_ms, the wall clock from the start
-of codev-sandbox to `ready`, and that without the time in which the machine's processor was ready to run but had to wait for
-a processor of the host, as the kernel counts it for that one thread (/proc/PID/task/TID/schedstat). The last is what is judged, so
-that somebody else's work on the host is not taken for ours, while a boot that waits for something is: with CODEV_BOOTS_STRICT
-(`make boots`) the slowest may take twice the median. Otherwise, beside other tests on the same host, ten times. No boot is
-repeated, and none is left out.
+Time. Three figures of each boot go into a table (build/results/boots.md): PID 1's own boot_ms, the
+wall clock from the start of codev-sandbox to `ready`, and that without the time in which the
+machine's processor was ready to run but had to wait for a processor of the host, as the kernel
+counts it for that one thread (/proc/PID/task/TID/schedstat). The last is what is judged, so that
+somebody else's work on the host is not taken for ours, while a boot that waits for something is:
+with CODEV_BOOTS_STRICT (`make boots`) the slowest may take twice the median. Otherwise, beside
+other tests on the same host, ten times. No boot is repeated, and none is left out.
 """
 import contextlib
 import json
@@ -63,7 +65,8 @@ class Scene:
 
 
 def delayed(mark):
-    """Seconds that the guest's processor waited for one of the host's; 0 where the kernel does not count."""
+    """Seconds that the guest's processor waited for one of the host's; 0 where the kernel does not
+    count."""
     for pid in processes_marked(mark):
         with contextlib.suppress(OSError):
             if name_of(pid).startswith("qemu-system"):
@@ -82,7 +85,8 @@ def events_of(path):
 
 
 def left_behind(scene, mark):
-    """Whatever should not be there once codev-sandbox has ended; a dictionary without empty values."""
+    """Whatever should not be there once codev-sandbox has ended; a dictionary without empty values.
+    """
     where = str(scene.folder)
     children = pathlib.Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     found = {
@@ -162,11 +166,14 @@ def test_boots_in_a_row(scene, capfd):
     measured = [boot(scene, number) for number in range(1, BOOTS + 1)]
     own = [ready - waited for _, ready, waited in measured]
     table = "\n".join([
-        f"{BOOTS} boots in a row on {ARCH}: each ready with every check, each at its end with status 0, nothing left behind of:",
+        f"{BOOTS} boots in a row on {ARCH}: each ready with every check, each at its end with "
+        "status 0, nothing left behind of:",
         "processes, children, sockets, files of the runtime and of the temporary folder, mounts",
         "", "| | least | median | most |", "| --- | --- | --- | --- |",
-        f"| PID 1's own time until ready | {spread([boot_ms for boot_ms, *_ in measured], 'ms', 1)} |",
-        f"| from the start of codev-sandbox until ready | {spread([ready for _, ready, _ in measured], 's', 2)} |",
+        "| PID 1's own time until ready | "
+        f"{spread([boot_ms for boot_ms, *_ in measured], 'ms', 1)} |",
+        "| from the start of codev-sandbox until ready | "
+        f"{spread([ready for _, ready, _ in measured], 's', 2)} |",
         f"| the same without waiting for the host's processors | {spread(own, 's', 2)} |", "",
         f"slowest / median: {max(own) / statistics.median(own):.2f} (at most {FACTOR})"
     ])

@@ -1,9 +1,10 @@
 """The breakout table: everything that `probe breakout` tries, twice.
 
-Inside a sandbox, as codev, each vector must be refused, and PID 1, the agent and the relay must be as well afterwards as
-before. In the control run the same program tries the same table as root, on the same kernel and image, with no codev-init:
-there each must work, or the table says why it cannot work on this kernel. A vector that is refused in both shows nothing,
-so it fails here. The results of both stand side by side in build/results/breakout.md.
+Inside a sandbox, as codev, each vector must be refused, and PID 1, the agent and the relay must be
+as well afterwards as before. In the control run the same program tries the same table as root, on
+the same kernel and image, with no codev-init: there each must work, or the table says why it cannot
+work on this kernel. A vector that is refused in both shows nothing, so it fails here. The results
+of both stand side by side in build/results/breakout.md.
 """
 import collections
 import os
@@ -24,13 +25,15 @@ GROUPS = [
     "files of PID 1 and the agent", "files of the kernel and the system", "sockets and network",
     "namespaces", "mounts and shared folders", "the relay as a way out", "bombs"
 ]
-PROCESSES, FILES, MEGABYTES = 300, 3000, 600  # what a bomb has to exceed: within the control run's means, not a sandbox's
+# what a bomb has to exceed: within the control run's means, not a sandbox's
+PROCESSES, FILES, MEGABYTES = 300, 3000, 600
 LIMITS = '{"limits":{"pids":200,"nofile":2048}}'
 BOMBS = f"--processes {PROCESSES} --files {FILES} --megabytes {MEGABYTES}"
 TRAP = "/workspace/trap"
 SLOW = 240  # seconds for a whole table on a machine that emulates
 
-# Root of the kernel, with a writable layer, what each vector is about, and nothing that stands in its way.
+# Root of the kernel, with a writable layer, what each vector is about, and nothing that stands in
+# its way.
 CONTROL = f"""\
 mount -t tmpfs tmpfs /run && mkdir /run/upper /run/work /run/root
 mount -t overlay overlay -o lowerdir=/,upperdir=/run/upper,workdir=/run/work /run/root
@@ -94,7 +97,8 @@ def make_trap(folder):
 # --- inside ---------------------------------------------------------------------------------------
 
 def processes(look, agent):
-    """Start times of PID 1 and the agent (field 22 of /proc/PID/stat): a new process has another."""
+    """Start times of PID 1 and the agent (field 22 of /proc/PID/stat): a new process has another.
+    """
     return look.root(
         f"for p in 1 {agent}; do sed 's/.*) //' /proc/$p/stat | cut -d ' ' -f 20; done").split()
 
@@ -142,12 +146,14 @@ def control():
         (trap / "second").write_text(SECOND)
         subprocess.run(["mkfs.erofs", str(disk), str(trap)], check=True, capture_output=True)
         kernel, machine, terminal = MACHINES[ARCH]
-        line = "mount -t devtmpfs devtmpfs /dev && mount -t erofs /dev/vdb /mnt && exec /bin/sh /mnt/control"
+        line = ("mount -t devtmpfs devtmpfs /dev && mount -t erofs /dev/vdb /mnt && exec /bin/sh "
+                "/mnt/control")
         process = subprocess.Popen([
             f"qemu-system-{ARCH}", "-nodefaults", "-no-user-config", "-no-reboot", "-display",
             "none", "-machine", machine, "-accel", "tcg", "-cpu", "max", "-m", "1280M", "-smp", "2",
             "-kernel", BUILD / "guest" / ARCH / kernel, "-append",
-            f'console={terminal} quiet panic=-1 root=/dev/vda rootfstype=erofs ro init=/bin/sh -- -c "{line}"',
+            f'console={terminal} quiet panic=-1 root=/dev/vda rootfstype=erofs ro init=/bin/sh -- '
+            f'-c "{line}"',
             "-drive", f"if=virtio,format=raw,readonly=on,file={GUEST / 'rootfs.erofs'}", "-drive",
             f"if=virtio,format=raw,readonly=on,file={disk}", "-device", "virtio-rng-pci", "-serial",
             f"file:{console}"
@@ -198,13 +204,15 @@ def test_the_table(inside, control, capfd):
         other = beside[row.group, row.name]
         free = f"cannot: {row.cannot} ({other.said})" if row.cannot else f"{other.verdict} ({other.said})"
         lines.append(
-            f"| {row.group} | {row.name} | {row.verdict} ({row.said}) | {free.replace(' (no error)', '')} |"
+            f"| {row.group} | {row.name} | {row.verdict} ({row.said}) | "
+            f"{free.replace(' (no error)', '')} |"
         )
     refused = sum(row.verdict == "refused" for row in inside.rows)
     worked = sum(row.verdict == "worked" for row in control)
     unable = sum(bool(row.cannot) for row in control)
     count = (
-        f"breakout: {len(inside.rows)} vectors; inside {refused} refused, {len(inside.rows) - refused} not; "
+        f"breakout: {len(inside.rows)} vectors; inside {refused} refused, "
+        f"{len(inside.rows) - refused} not; "
         f"with the walls off {worked} worked, {unable} cannot on this kernel")
     path = BUILD / "results" / "breakout.md"
     path.parent.mkdir(exist_ok=True)

@@ -1,4 +1,5 @@
-"""How small the guest's two programs are: on disk for each architecture that is built, and in the memory of a running VM."""
+"""How small the guest's two programs are: on disk for each architecture that is built, and in the
+memory of a running VM."""
 import os
 import pathlib
 import re

@@ -1,9 +1,11 @@
-"""What an agent works with runs under the walls: runtimes, compilers, debuggers, git, a database, a browser.
+"""What an agent works with runs under the walls: runtimes, compilers, debuggers, git, a database, a
+browser.
 
-Two boots of the Debian-flavoured image (`make image FLAVOR=debian`): as every sandbox is, and with user_namespaces, which is
-what a sandbox in the sandbox needs. Inside, compatibility/inside runs the programs as codev in a folder of the user's, and
-says of each what came of it; the table is printed and kept in build/results/compatibility.md. That the walls stand meanwhile
-is the self-test's word, which each boot repeats.
+Two boots of the Debian-flavoured image (`make image FLAVOR=debian`): as every sandbox is, and with
+user_namespaces, which is what a sandbox in the sandbox needs. Inside, compatibility/inside runs the
+programs as codev in a folder of the user's, and says of each what came of it; the table is printed
+and kept in build/results/compatibility.md. That the walls stand meanwhile is the self-test's word,
+which each boot repeats.
 """
 import json
 import os
@@ -108,7 +110,8 @@ def table(rows):
     for what, spaces, (verdict, ms, said) in rows:
         said = said.strip().replace("|", "\\|")
         lines.append(
-            f"| {what} | {spaces} | {verdict} | {ms / 1000:.1f} | {said[:100 if verdict == 'worked' else 600]} |"
+            f"| {what} | {spaces} | {verdict} | {ms / 1000:.1f} | "
+            f"{said[:100 if verdict == 'worked' else 600]} |"
         )
     return "\n".join(lines)
 

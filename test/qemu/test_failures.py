@@ -1,6 +1,8 @@
-"""Starts that fail: each ends in an orderly power-off, with the stage and the reason in one line, and leaves nothing behind.
+"""Starts that fail: each ends in an orderly power-off, with the stage and the reason in one line,
+and leaves nothing behind.
 
-The names of the stages come from a start that goes well, so a new stage is tested without a change here.
+The names of the stages come from a start that goes well, so a new stage is tested without a change
+here.
 """
 import json
 import os
@@ -18,7 +20,8 @@ POWER_DOWN = "reboot: Power down"
 
 
 def with_config(folder, config):
-    """Options that merge a configuration (an object, or text as it is) into the boot configuration."""
+    """Options that merge a configuration (an object, or text as it is) into the boot configuration.
+    """
     path = pathlib.Path(folder) / "config.json"
     path.write_text(config if isinstance(config, str) else json.dumps(config))
     return ["--config", path]
@@ -83,7 +86,8 @@ def test_every_stage_that_fails_powers_off(stages):
 
 
 def test_machine_that_failed_ends_by_itself():
-    """QEMU's own exit status: 0 for a machine that switched itself off, something else for one that was killed."""
+    """QEMU's own exit status: 0 for a machine that switched itself off, something else for one that
+    was killed."""
     with tempfile.TemporaryDirectory(prefix="codev-", dir="/tmp") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)  # QEMU runs as an ordinary user

@@ -47,13 +47,15 @@ def test_background_child_that_holds_output_open_does_not_keep_the_session():
 
 def test_leader_that_leaves_spinning_children():
     sandbox = run(
-        "for n in 1 2 3; do setsid sh -c 'trap \"\" TERM; while :; do :; done' & done; usleep 300000; exit 9"
+        "for n in 1 2 3; do setsid sh -c 'trap \"\" TERM; while :; do :; done' & done; usleep "
+        "300000; exit 9"
     )
     assert sandbox.status == 9
 
 
 def test_slow_reader_of_a_log_does_not_stall_the_workload(tmp_path):
-    """stdio `log`: the host is stopped, the command goes on all the same, and the lines that were dropped are counted."""
+    """stdio `log`: the host is stopped, the command goes on all the same, and the lines that were
+    dropped are counted."""
     config, folder = tmp_path / "config.json", tmp_path / "work"
     config.write_text(json.dumps({"server": {"stdio": "log"}}))
     for path in (tmp_path, *tmp_path.parents[:2]):

@@ -1,4 +1,5 @@
-"""Rows of the list of faults that others have had, for which no other file here has a test (README.md maps them all)."""
+"""Rows of the list of faults that others have had, for which no other file here has a test
+(README.md maps them all)."""
 import hashlib
 import json
 import os
@@ -131,7 +132,8 @@ def test_the_drop_read_back(scene):
 
 def test_nothing_but_pid_1_is_root(scene):
     """Whatever way it was spawned. (The test's own witness is a shell that PID 1 was before.)"""
-    script = "for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" ] && echo $(stat -c %u $p) ${p#/proc/} $(readlink $p/exe); done"
+    script = ("for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" ] && echo $(stat -c %u $p) "
+              "${p#/proc/} $(readlink $p/exe); done")
     users = {}
     for line in scene.look.root(script).splitlines():
         uid, pid, program = line.split(" ", 2)
@@ -160,8 +162,10 @@ def test_a_long_host_name_is_cut(tmp_path):
 def test_what_is_mounted_already_is_no_failure():
     """A writable root, /proc, /sys and /tmp that somebody mounted before codev-init came."""
     before = (
-        "mount -t tmpfs tmpfs /run && cd /run && mkdir u w r && mount -t overlay o -o lowerdir=/,upperdir=u,workdir=w r && "
-        "cd r && pivot_root . mnt && mount -t proc proc proc && mount -t sysfs sysfs sys && mount -t tmpfs tmpfs tmp; "
+        "mount -t tmpfs tmpfs /run && cd /run && mkdir u w r && mount -t overlay o -o "
+        "lowerdir=/,upperdir=u,workdir=w r && "
+        "cd r && pivot_root . mnt && mount -t proc proc proc && mount -t sysfs sysfs sys && mount "
+        "-t tmpfs tmpfs tmp; "
         "exec chroot . /sbin/codev-init")
     line = kernel_command_line(f'init=/bin/sh -- -c "{before}"')
     sandbox = run("grep -c ' /proc ' /proc/mounts; echo started",

@@ -1,4 +1,5 @@
-"""The settings of the running kernel that kernel-hardening-checker recommends: as kconfig/hardening says, or answered there."""
+"""The settings of the running kernel that kernel-hardening-checker recommends: as kconfig/hardening
+says, or answered there."""
 import os
 import re
 import tempfile

@@ -1,16 +1,18 @@
-"""A command that means harm to the session itself, or to the host's user through the folders that are his."""
+"""A command that means harm to the session itself, or to the host's user through the folders that
+are his."""
 import os
 import stat
 
 import pytest
 from control_harness import Guest, config
 
-FLOOD_MOST = 1 << 20  # credit at first, half a second at the pace below, and the pipe: less than half of this
+# credit at first, half a second at the pace below, and the pipe: less than half of this
+FLOOD_MOST = 1 << 20
 
 
 def test_a_child_that_floods_does_not_hold_the_end():
-    """The leader ends, a child goes on writing, and the host is always a little behind: there is no moment in which nothing
-    waits for it."""
+    """The leader ends, a child goes on writing, and the host is always a little behind: there is no
+    moment in which nothing waits for it."""
     with Guest(config("yes & sleep 0.3; exit 5")) as guest:
         guest.begin()
         while guest.events[-1]["event"] != "exit":
@@ -31,7 +33,8 @@ def test_no_file_of_the_users_becomes_set_uid(sandbox, server):
     if server == "virtiofs" and os.geteuid() != 0:
         pytest.skip("virtiofsd is root's to run")
     work = sandbox.work()
-    command = "echo >f; for mode in 4755 6755 u+s 755; do chmod $mode f && echo $mode; done; mkdir d && chmod 2775 d && echo d"
+    command = ("echo >f; for mode in 4755 6755 u+s 755; do chmod $mode f && echo $mode; done; "
+               "mkdir d && chmod 2775 d && echo d")
     status, out, _ = sandbox.run("--file-server", server, "--mount", work, command=command)
     assert (status, out) == (0, b"755\nd\n")
     assert stat.S_IMODE((work / "f").stat().st_mode) == 0o755

@@ -1,4 +1,5 @@
-"""codev-init on its control channel: stages, input and output, supervision, and every way to the end."""
+"""codev-init on its control channel: stages, input and output, supervision, and every way to the
+end."""
 import os
 import re
 import socket
@@ -16,7 +17,8 @@ STAGES = [
     "relay", "self-test", "server"
 ]
 
-# A witness begins its work once the server has come to its `sleep`; before, /dev is being made and not to be touched.
+# A witness begins its work once the server has come to its `sleep`; before, /dev is being made and
+# not to be touched.
 SERVER_SLEEPS = "until pidof sleep; do usleep 20000; done"
 
 
@@ -159,7 +161,8 @@ def test_input_beyond_its_credit_is_refused():
 
 def test_log_drops_whole_lines_and_counts_them():
     count = 200000  # some 9 MB: far more than all buffers on the way hold
-    text = f"seq {count} | sed 's/.*/line & and some more words to fill/'; sleep 10"  # lives on until the host reads again
+    # lives on until the host reads again
+    text = f"seq {count} | sed 's/.*/line & and some more words to fill/'; sleep 10"
     with Guest(config(text, stdio="log"),
                witness=f"{SERVER_SLEEPS}; echo all is written >/dev/console") as guest:
         guest.begin()
@@ -199,7 +202,8 @@ def test_a_terminal():
 def test_ten_thousand_instant_exits_every_status_right():
     text = (
         "i=0; while [ $i -lt 10000 ]; do (exit $((i % 256))) & wait $!; s=$?; "
-        "[ $s = $((i % 256)) ] || { echo $i $s; exit 1; }; i=$((i+1)); [ $((i % 500)) = 0 ] && echo $i >&2; done; echo done"
+        "[ $s = $((i % 256)) ] || { echo $i $s; exit 1; }; i=$((i+1)); [ $((i % 500)) = 0 ] && "
+        "echo $i >&2; done; echo done"
     )
     with Guest(config(text)) as guest:
         assert guest.run() == {"event": "exit", "code": 0}
@@ -210,7 +214,8 @@ def test_a_thousand_orphans_leave_no_zombie():
     text = (
         "i=0; while [ $i -lt 1000 ]; do ( (sleep 0.2; exit 3) & ); i=$((i+1)); done; "
         "while [ $(cat /sys/fs/cgroup/codev/t1/server/pids.current) -gt 3 ]; do sleep 0.1; done; "
-        "cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z '; cat /sys/fs/cgroup/codev/t1/server/pids.peak 2>/dev/null"
+        "cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z '; cat "
+        "/sys/fs/cgroup/codev/t1/server/pids.peak 2>/dev/null"
     )
     with Guest(config(text)) as guest:
         assert guest.run() == {"event": "exit", "code": 0}
@@ -219,16 +224,19 @@ def test_a_thousand_orphans_leave_no_zombie():
 
 def test_zombies_of_root_are_reaped_too():
     count = "for s in /proc/[0-9]*/stat; do cat $s; done 2>/dev/null | grep -c ') Z '"
-    witness = f"{SERVER_SLEEPS}; (true &); (true &); usleep 1500000; echo zombies: $({count}) >/dev/console; kill $(pidof sleep)"
+    witness = (f"{SERVER_SLEEPS}; (true &); (true &); usleep 1500000; echo zombies: $({count}) "
+               ">/dev/console; kill $(pidof sleep)")
     with Guest(config("sleep 1000"), witness=witness) as guest:
         guest.run()
         assert "zombies: 0" in guest.console()
 
 
 def test_the_agent_is_started_again():
-    text = "i=0; while [ $i -lt 9 ]; do nslookup -type=a example.com 127.0.0.1 2>&1 | grep -c NXDOMAIN; sleep 0.5; i=$((i+1)); done"
+    text = ("i=0; while [ $i -lt 9 ]; do nslookup -type=a example.com 127.0.0.1 2>&1 | grep -c "
+            "NXDOMAIN; sleep 0.5; i=$((i+1)); done")
     lives = "until pidof codev-agent; do usleep 20000; done"
-    witness = f"{SERVER_SLEEPS}; kill -9 $(pidof codev-agent); sleep 1; {lives}; kill -9 $(pidof codev-agent)"
+    witness = (f"{SERVER_SLEEPS}; kill -9 $(pidof codev-agent); sleep 1; {lives}; kill -9 $(pidof "
+               "codev-agent)")
     with Guest(config(text), witness=witness) as guest:
         assert guest.run() == {"event": "exit", "code": 0}
         assert guest.output["stdout"] == b"1\n" * 9
@@ -247,7 +255,8 @@ def test_an_agent_that_keeps_dying_ends_the_sandbox():
                     reason="a sanitizer's memory is not the program's")
 def test_resident_memory():
     """At most 1 MiB, also after a long configuration and much input and output."""
-    witness = f"{SERVER_SLEEPS}; grep -E 'VmRSS|VmHWM' /proc/1/status >/dev/console; kill $(pidof sleep)"
+    witness = (f"{SERVER_SLEEPS}; grep -E 'VmRSS|VmHWM' /proc/1/status >/dev/console; kill $(pidof "
+               "sleep)")
     value = config("cat >/dev/null; head -c 4000000 /dev/zero; sleep 1000; true",
                    env={f"V{i}": "x" * 1000
                         for i in range(300)})
@@ -371,7 +380,8 @@ def test_a_host_that_does_not_read_a_log_does_not_hold_the_end():
 # --- the relay ------------------------------------------------------------------------------------
 
 class Broker(threading.Thread):
-    """Answers every connection as a broker answers GET /, and notes which token came first on it."""
+    """Answers every connection as a broker answers GET /, and notes which token came first on it.
+    """
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -392,7 +402,8 @@ class Broker(threading.Thread):
                 while lines.readline().strip():
                     pass
                 connection.sendall(
-                    b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                    b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nConnection: "
+                    b"close\r\n"
                     b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
 
     def stop(self):
@@ -406,7 +417,8 @@ def relay(port, token):
 
 
 def test_a_broker_that_was_restarted():
-    """The command `relay`: from then on connections go to the new broker, with its token, and say the old one no more."""
+    """The command `relay`: from then on connections go to the new broker, with its token, and say
+    the old one no more."""
     asks = "wget -q -O - http://127.0.0.1:8788/ 2>&1 | grep -o 404; "
     value = config(f"{asks} read line; {asks}")
     value["relay"], value["egress"] = relay(50117, "1" * 64), ["gateway"]

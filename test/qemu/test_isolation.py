@@ -1,4 +1,5 @@
-"""Two sandboxes at once on one host: neither reaches the other's broker, control channel or way in."""
+"""Two sandboxes at once on one host: neither reaches the other's broker, control channel or way in.
+"""
 import contextlib
 import os
 import secrets
@@ -45,7 +46,8 @@ def ask_broker(half, token):
         client.settimeout(PATIENCE)
         client.connect(str(half.path / BROKER))
         client.sendall(
-            f"CODEV/1 {token}\r\nGET /gateway/v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            f"CODEV/1 {token}\r\nGET /gateway/v1/models HTTP/1.1\r\nHost: x\r\nConnection: "
+            "close\r\n\r\n"
             .encode())
         return read_all(client).decode()
 

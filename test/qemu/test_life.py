@@ -1,4 +1,5 @@
-"""What happens to a sandbox in the course of its life that no other file shows: a host that sleeps, and the first random bytes."""
+"""What happens to a sandbox in the course of its life that no other file shows: a host that sleeps,
+and the first random bytes."""
 import contextlib
 import json
 import os
@@ -58,10 +59,12 @@ def clocks(scene):
 
 
 def test_a_clock_that_stood_still_is_set_again(scene):
-    """As a laptop's lid does it: the machine stands still, and so does codev-sandbox; the world goes on. Afterwards the time
-    of day is the host's again; what measures how long something takes has not jumped.
+    """As a laptop's lid does it: the machine stands still, and so does codev-sandbox; the world
+    goes on. Afterwards the time of day is the host's again; what measures how long something takes
+    has not jumped.
 
-    (Were codev-sandbox to go on talking to a machine that stands still, vhost-device-vsock 0.3 would lose a thread.)
+    (Were codev-sandbox to go on talking to a machine that stands still, vhost-device-vsock 0.3
+    would lose a thread.)
     """
     began = time.monotonic()
     _, up_before, _ = clocks(scene)
@@ -80,11 +83,13 @@ def test_a_clock_that_stood_still_is_set_again(scene):
 
     (up_after,) = wait_for(agrees, "the host's time inside")
     awake = time.monotonic() - began - (ran - stopped)
-    assert up_after - up_before < awake + STOOD_STILL / 4, "the clock that measures time has jumped too"
+    assert up_after - up_before < awake + STOOD_STILL / 4, ("the clock that measures time has "
+                                                            "jumped too")
 
 
 def test_random_bytes_are_there_before_the_first_program(scene):
-    """Without virtio-rng and trust in the processor's, programs would wait for them, or begin with what can be guessed."""
+    """Without virtio-rng and trust in the processor's, programs would wait for them, or begin with
+    what can be guessed."""
     said = scene.look.root("dmesg")
     assert "crng init done" in said
     seeded = float(re.search(r"\[ *([0-9.]+)\] random: crng init done", said).group(1))

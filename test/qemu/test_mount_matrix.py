@@ -1,9 +1,11 @@
-"""The mount matrix: type x read-only or not x odd names x nested both ways x the owner's uid x file operations.
+"""The mount matrix: type x read-only or not x odd names x nested both ways x the owner's uid x file
+operations.
 
-One sandbox for each file server and uid has every mount at once. `probe fileops` does the operations in each folder and
-`probe filetree` tells what lies there; the host looks at the same folder, and both have to agree on every name, mode, owner
-and byte. In one folder of each type git and sqlite work too (so the image is the Debian-flavoured one), and the host's own git
-and sqlite read what they left. The results are printed and kept in build/results/mounts.md.
+One sandbox for each file server and uid has every mount at once. `probe fileops` does the
+operations in each folder and `probe filetree` tells what lies there; the host looks at the same
+folder, and both have to agree on every name, mode, owner and byte. In one folder of each type git
+and sqlite work too (so the image is the Debian-flavoured one), and the host's own git and sqlite
+read what they left. The results are printed and kept in build/results/mounts.md.
 """
 import hashlib
 import json
@@ -34,7 +36,8 @@ OPERATIONS = [
     "folders", "odd names", "many files"
 ]
 PROGRAMS = ["git clone", "git status", "git commit", "git gc", "sqlite", "sqlite WAL"]
-# Each as a line of `probe fileops`. No file is so small that host_tree would expect its own name in it.
+# Each as a line of `probe fileops`. No file is so small that host_tree would expect its own name in
+# it.
 PROGRAMS_SCRIPT = r"""
 try() {
     name=$1; shift
@@ -71,8 +74,8 @@ programs() {
     try sqlite database delete; try 'sqlite WAL' database wal
 }
 """
-# What a type does not have, and says so: virtiofsd runs without extended attributes, tmpfs has none of users' before Linux
-# 6.6, 9p keeps no fractions of a second.
+# What a type does not have, and says so: virtiofsd runs without extended attributes, tmpfs has none
+# of users' before Linux 6.6, 9p keeps no fractions of a second.
 MISSING = {
     ("virtiofs", "xattr"): "EOPNOTSUPP",
     ("tmpfs", "xattr"): "EOPNOTSUPP",
@@ -147,7 +150,8 @@ class Matrix:
         self.worked_in = set()  # numbers of the cells where programs work too
 
     def programs(self):
-        """In the cell that was added last: from a repository of the host's where there is a folder of the host's."""
+        """In the cell that was added last: from a repository of the host's where there is a folder
+        of the host's."""
         if not DEBIAN.exists() or self.uid != 1000 and self.worked_in:
             return
         _, _, _, host, _ = self.cells[-1]
@@ -328,7 +332,8 @@ def expected(kind, operation, readonly):
 
 
 def test_operations_and_agreement(matrix):
-    """Every operation in every folder; then both sides name the same entries, modes, owners and bytes."""
+    """Every operation in every folder; then both sides name the same entries, modes, owners and
+    bytes."""
     wrong, half = [], len(matrix.cells)
     assert len(matrix.said) == 2 * half, matrix.sandbox.describe()
     for number, (kind, what, target, host, readonly) in enumerate(matrix.cells):
@@ -366,7 +371,8 @@ def test_operations_and_agreement(matrix):
         worked = sum(said == "worked" for said in seen.values())
         other = sorted({said for said in seen.values() if said != "worked"})
         results.append(
-            f"| {matrix.kind} | {matrix.uid} | {kind} | {'ro' if readonly else 'rw'} | {what} | {worked} | "
+            f"| {matrix.kind} | {matrix.uid} | {kind} | {'ro' if readonly else 'rw'} | {what} | "
+            f"{worked} | "
             f"{', '.join(other) or '-'} | {agreed} |")
         wrong += bad
     assert not wrong, "\n".join(wrong)
@@ -377,10 +383,12 @@ def test_the_table(capfd):
     if not results:
         pytest.skip("no run")
     head = [
-        "| file server | uid | type | | folder | operations that work | the others say | host and guest agree on |",
+        "| file server | uid | type | | folder | operations that work | the others say | host and "
+        "guest agree on |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |"
     ]
-    count = f"mounts: {len(results)} folders, {len(OPERATIONS)} operations each, git and sqlite in one of a type"
+    count = (f"mounts: {len(results)} folders, {len(OPERATIONS)} operations each, git and sqlite "
+             "in one of a type")
     path = BUILD / "results" / "mounts.md"
     path.parent.mkdir(exist_ok=True)
     text = "\n".join(head + [line.replace("\\n", "\\\\n") for line in results])

@@ -1,4 +1,5 @@
-"""Without a gateway there is no egress of any kind, and the way in works all the same; without the secret nothing does."""
+"""Without a gateway there is no egress of any kind, and the way in works all the same; without the
+secret nothing does."""
 import json
 import os
 import socket
@@ -22,7 +23,8 @@ def listening_ports(look):
 
 @pytest.fixture(scope="module")
 def scene():
-    """No gateway. The command is a server on port 4000 that speaks first, and what the tests ask for."""
+    """No gateway. The command is a server on port 4000 that speaks first, and what the tests ask
+    for."""
     with tempfile.TemporaryDirectory(prefix="codev-n-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         look = Look(folder)

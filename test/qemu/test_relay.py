@@ -1,7 +1,7 @@
 """The relay under load, and when the broker or the agent dies in mid-stream.
 
-What the guest's agent has open is seen in two ways: a root process of the test's own lists its descriptors, and the kernel
-counts all sockets of the guest.
+What the guest's agent has open is seen in two ways: a root process of the test's own lists its
+descriptors, and the kernel counts all sockets of the guest.
 """
 import json
 import os
@@ -19,7 +19,8 @@ from demo_gateway import pattern_hash  # noqa: E402
 
 GIB = 1 << 30
 MIB = 1 << 20
-AGENT_LIMIT = 16 * MIB  # of the agent's group with the kernel's share of 2 connections, while 1 GiB passes
+# of the agent's group with the kernel's share of 2 connections, while 1 GiB passes
+AGENT_LIMIT = 16 * MIB
 BROKER_LIMIT_KIB = 32 * 1024
 
 
@@ -51,7 +52,8 @@ def both_counts(scene):
 
 
 def counts_return(scene, before, allowance=0):
-    """The counts are as before once the last connections have ended; the broker may keep a few pooled upstream ones."""
+    """The counts are as before once the last connections have ended; the broker may keep a few
+    pooled upstream ones."""
     def settled():
         agent, sockets, broker = both_counts(scene)
         return agent <= before[0] and sockets <= before[1] and broker <= before[2] + allowance
@@ -115,7 +117,8 @@ def test_clients_that_leave_are_cancelled(scene):
 
 
 def test_clients_that_connect_and_leave_at_once(scene):
-    """What a port scanner does, 900 times: the relay, the vsock device and the broker live on, and nothing stays open."""
+    """What a port scanner does, 900 times: the relay, the vsock device and the broker live on, and
+    nothing stays open."""
     before = both_counts(scene)
     hold = f"{PROBE} hold 8788 300 </dev/null; "
     assert scene.look.codev(hold * 3).count("open") == 3
@@ -128,7 +131,8 @@ MODELS = f"{PROBE} http GET /gateway/v1/models"
 
 
 def begin_stream(scene):
-    """A long stream that runs: what it has printed so far, and the function that waits for its end."""
+    """A long stream that runs: what it has printed so far, and the function that waits for its end.
+    """
     finish = scene.look.begin("codev", STREAM)
     answer = scene.look.folder / f"codev.{scene.look.numbers['codev']}.answer"
     wait_for(lambda: answer.read_text(errors="replace").count("content_block_delta") > 5,

@@ -99,7 +99,8 @@ def test_any_folder_name(sandbox, file_server, name):
 
 
 def test_as_many_folders_as_can_be_named(sandbox):
-    """64, more than the machine's bus has slots: each is the right one, read and written; one is read-only."""
+    """64, more than the machine's bus has slots: each is the right one, read and written; one is
+    read-only."""
     most, readonly, options = 64, 41, []
     odd = ["a b", "a,b=c", "a:b", "quo'te\"s", "new\nline", "größe-\U0001f600", "-o", "%s$(x)`y`\\"]
     folders = [sandbox.work(f"{odd[number % len(odd)]} {number}") for number in range(most)]
@@ -107,7 +108,8 @@ def test_as_many_folders_as_can_be_named(sandbox):
         (folder / "number").write_text(f"{number}\n")
         escaped = str(folder).replace("\\", "\\\\").replace(":", "\\:")
         options += ["--mount", escaped + (f":/workspace/{number}:ro" if number == readonly else "")]
-    script = 'cd /workspace; for i in ./*; do read -r n <"$i/number"; echo "$n inside" 2>&- >"$i/seen" || echo "$n refused"; done'
+    script = ('cd /workspace; for i in ./*; do read -r n <"$i/number"; echo "$n inside" 2>&- '
+              '>"$i/seen" || echo "$n refused"; done')
     status, out, err = sandbox.run(*options,
                                    command=f"{{ {script}; }} 2>/dev/null; ls /workspace | wc -l")
     assert (status, err) == (0, "")
@@ -140,7 +142,8 @@ def test_readonly_is_enforced(sandbox, file_server):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away")
 def test_a_folder_in_a_folder_needs_no_place_made_for_it(sandbox, file_server):
-    """The directory that the inner one is mounted on is made in the outer folder, and is the owner's on the host."""
+    """The directory that the inner one is mounted on is made in the outer folder, and is the
+    owner's on the host."""
     outer, inner = sandbox.work(), sandbox.work("inner")
     (inner / "file").write_text("inside\n")
     status, out, err = sandbox.run(*file_server,
@@ -171,7 +174,8 @@ def test_the_owner_of_the_first_writable_folder_is_codev(sandbox, file_server):
         "--mount",
         foreign,
         command=
-        "id -u; id -g; touch /workspace/w/new && cat /workspace/f/secret; touch /workspace/f/new; echo $?"
+        "id -u; id -g; touch /workspace/w/new && cat /workspace/f/secret; touch /workspace/f/new; "
+        "echo $?"
     )
     assert (status, out) == (0, b"4711\n4712\n1\n")
     assert f"{foreign} is mounted for writing, but uid 4711 cannot write there" in err
@@ -226,7 +230,8 @@ def test_forbidden_mounts(sandbox):
     gateway = ["--gateway-url", "https://127.0.0.1:1", "--gateway-token-file", token]
     status, out, err = sandbox.run("--mount", data, *gateway, "--rules", rules, command="true")
     assert (status, out) == (CANNOT_START, b"")
-    assert err == f"codev-sandbox: mounts: mount {data} refused: it contains the rules file {rules}\n"
+    assert err == (f"codev-sandbox: mounts: mount {data} refused: it contains the rules file "
+                   f"{rules}\n")
     status, _, err = sandbox.run("--mount", data, *gateway, "--app-data", data, command="true")
     assert (status, err) == (
         CANNOT_START,
@@ -307,10 +312,12 @@ def test_an_interactive_shell(sandbox):
     terminal.expect(rb"codev@codev-[0-9a-f]+:")
     terminal.resize(50, 132)
     terminal.type(
-        b"until [ \"$(stty size)\" = '50 132' ]; do sleep 0.1; done; tty; echo $TERM size-$((1+1))\n"
+        b"until [ \"$(stty size)\" = '50 132' ]; do sleep 0.1; done; tty; echo $TERM "
+        b"size-$((1+1))\n"
     )
     terminal.expect(rb"/dev/pts/0\r\nxterm-test size-2\r\n")
-    # a line editor may read ahead: what is for the program is typed once the program says that it runs
+    # a line editor may read ahead: what is for the program is typed once the program says that it
+    # runs
     terminal.type(b"echo on-$((1+1)); cat\n")
     terminal.expect(rb"on-2\r\n")
     terminal.type(b"line\n")
@@ -338,7 +345,8 @@ def test_a_terminal_is_exact(sandbox):
 
 
 def test_the_terminal_is_given_back(sandbox):
-    """Under `script`, as a user would see it: its own terminal is raw only while the guest has it."""
+    """Under `script`, as a user would see it: its own terminal is raw only while the guest has it.
+    """
     argv = " ".join(f"'{word}'" for word in sandbox.argv(command="stty raw; kill -KILL $$"))
     process = subprocess.run([
         "script", "-qec",
@@ -359,7 +367,8 @@ def test_the_terminal_is_given_back(sandbox):
 
 @pytest.mark.parametrize("device", ["virtio-net-pci", "e1000"])
 def test_a_network_device_is_refused(sandbox, device):
-    """The guest's kernel has no driver for any: the device itself is what the start is refused for, where it can be seen."""
+    """The guest's kernel has no driver for any: the device itself is what the start is refused for,
+    where it can be seen."""
     arguments = ["-nic", f"user,model={device}"]
     options = [word for argument in arguments for word in ("--qemu-arg", argument)]
     status, out, err = sandbox.run(*options, command="ls /sys/class/net; echo started")
@@ -409,7 +418,8 @@ def test_as_many_rules_as_there_can_be(sandbox):
 def test_without_a_gateway_there_is_no_egress(sandbox):
     status, out, _ = sandbox.run(
         command=
-        "cat /run/codev/sandbox.json; netstat -ltn 2>/dev/null | grep -c :8788; wget -q -T 5 -O - http://127.0.0.1:8788/"
+        "cat /run/codev/sandbox.json; netstat -ltn 2>/dev/null | grep -c :8788; wget -q -T 5 -O - "
+        "http://127.0.0.1:8788/"
     )
     described, count = out.decode().rsplit("\n", 2)[0], out.decode().splitlines()[-1]
     assert json.loads(described)["egress"] == {}

@@ -1,4 +1,5 @@
-"""A report of a sanitizer inside the guest arrives and fails a test: each kind, of each program (test/san/plant.c)."""
+"""A report of a sanitizer inside the guest arrives and fails a test: each kind, of each program
+(test/san/plant.c)."""
 import pytest
 
 from machine_harness import CANNOT_START, Sandbox, kernel_command_line

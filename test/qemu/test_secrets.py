@@ -1,7 +1,7 @@
 """The gateway's token is nowhere in the guest, and the sandbox's own token is out of codev's reach.
 
-The searches are worth something only because each of them also finds what is there: a marker of the test's own, and in the
-guest's memory the sandbox's own token, which the agent holds.
+The searches are worth something only because each of them also finds what is there: a marker of the
+test's own, and in the guest's memory the sandbox's own token, which the agent holds.
 """
 import base64
 import mmap
@@ -45,7 +45,8 @@ def found_in(memory, secret):
 
 
 def hidden_pattern(secret):
-    """A regular expression for the secret that does not match itself, so that grep does not find its own argument."""
+    """A regular expression for the secret that does not match itself, so that grep does not find
+    its own argument."""
     return f"{secret[:8]}[{secret[8]}]{secret[9:40]}"
 
 
@@ -90,7 +91,8 @@ def test_no_file_holds_the_gateway_token(scene):
 
 def test_no_environment_and_no_command_line_holds_a_token(scene):
     texts = scene.look.root(
-        "cat /proc/cmdline; for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ; tr '\\0' '\\n' <$p/cmdline; "
+        "cat /proc/cmdline; for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ; tr '\\0' '\\n' "
+        "<$p/cmdline; "
         "done 2>/dev/null")
     assert scene.marker in texts and "codev.control=" in texts
     assert scene.gateway.token not in texts and scene.own_token not in texts
@@ -112,7 +114,8 @@ def test_codev_cannot_look_into_init_and_agent(scene):
         count = scene.look.root(f"for f in {files}; do [ -e $f ] && echo there; done").count(
             "there")
         assert count >= 7, "root sees them"
-        script = f"for f in {files}; do [ -e $f ] && echo there; head -c 1 $f && echo read; done 2>/dev/null; ls /proc/{pid}/fd && echo read"
+        script = (f"for f in {files}; do [ -e $f ] && echo there; head -c 1 $f && echo read; done "
+                  f"2>/dev/null; ls /proc/{pid}/fd && echo read")
         assert scene.look.codev(script) in ("", f"ls: /proc/{pid}/fd: No such file or directory\n")
     own = scene.look.codev("head -c 1 /proc/$$/environ >/dev/null && echo read")
     assert own == "read\n"

@@ -1,9 +1,11 @@
-"""Package managers and git, unmodified and with the environment of init alone, in the Debian-flavoured guest: against the
-world of test/world, whose documents name second hosts, as the real ones do.
+"""Package managers and git, unmodified and with the environment of init alone, in the
+Debian-flavoured guest: against the world of test/world, whose documents name second hosts, as the
+real ones do.
 
-Two sandboxes, each for all its cases. In the first every rule is there: each client succeeds, and the log names nothing but
-what was declared. In the second the companions are missing (doc/rules.md): what needs one fails without trying again, and the
-client's own output, or else the broker's log, names what is missing. What is typed stands in test/world/inside.sh.
+Two sandboxes, each for all its cases. In the first every rule is there: each client succeeds, and
+the log names nothing but what was declared. In the second the companions are missing
+(doc/rules.md): what needs one fails without trying again, and the client's own output, or else the
+broker's log, names what is missing. What is typed stands in test/world/inside.sh.
 """
 import collections
 import json
@@ -120,7 +122,8 @@ def missing(folder, outside):
 
 
 def refusals(session):
-    """(rule, or _undeclared/HOST, and why) of each request that the broker refused, but for the self-test's own for /."""
+    """(rule, or _undeclared/HOST, and why) of each request that the broker refused, but for the
+    self-test's own for /."""
     refused = set()
     for line in session.log:
         if line.get("end") == "refused" and line["path"] != "/":
@@ -171,7 +174,8 @@ def test_nothing_beside_the_environment_of_init(complete):
 
 
 def test_nobody_waits_and_tries_again(missing):
-    """What a client takes for a fault of the network it tries again, with pauses of up to a minute."""
+    """What a client takes for a fault of the network it tries again, with pauses of up to a minute.
+    """
     asked = collections.Counter(line["path"] for line in missing.log
                                 if line.get("end") == "refused")
     large = {path: count for path, count in asked.items() if "/github-lfs." in path}

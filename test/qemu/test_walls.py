@@ -1,5 +1,6 @@
-"""What codev-init builds around the server, looked at from inside a real guest: root, devices, processes, mounts of every
-type, the account's ids, the environment, and the project's own word about prompts."""
+"""What codev-init builds around the server, looked at from inside a real guest: root, devices,
+processes, mounts of every type, the account's ids, the environment, and the project's own word
+about prompts."""
 import gzip
 import json
 import os
@@ -67,7 +68,8 @@ def test_every_check_of_the_self_test(sandbox):
 # --- root, devices, processes ---------------------------------------------------------------------
 
 def test_base_file_systems(sandbox):
-    """/proc/mounts: nothing but the table, nosuid everywhere, nodev but for devices, noexec never where builds run."""
+    """/proc/mounts: nothing but the table, nosuid everywhere, nodev but for devices, noexec never
+    where builds run."""
     mounts = {}
     for line in output(sandbox, command="cat /proc/mounts").splitlines():
         _, target, kind, options = line.split()[:4]
@@ -89,7 +91,8 @@ def test_devices_and_links(sandbox):
     listed = output(
         sandbox,
         command=
-        "cd /dev; stat -c '%n %F %a %u %g' * ; for l in fd stdin stdout stderr ptmx; do readlink $l; done; "
+        "cd /dev; stat -c '%n %F %a %u %g' * ; for l in fd stdin stdout stderr ptmx; do readlink "
+        "$l; done; "
         "echo out >/dev/stdout; echo err >/dev/stderr; echo in | cat /dev/stdin; "
         "head -c 3 /dev/zero | wc -c").splitlines()
     nodes = {line.split()[0]: line.split()[-3:] for line in listed if "character special" in line}
@@ -115,14 +118,16 @@ def test_other_processes_are_invisible(sandbox):
 
 
 def test_a_program_built_in_tmp_runs(sandbox):
-    command = "for d in /tmp /var/tmp /dev/shm $HOME; do printf '#!/bin/sh\\necho ran\\n' >$d/p; chmod +x $d/p; $d/p; done"
+    command = ("for d in /tmp /var/tmp /dev/shm $HOME; do printf '#!/bin/sh\\necho ran\\n' >$d/p; "
+               "chmod +x $d/p; $d/p; done")
     assert output(sandbox, command=command) == "ran\n" * 4
 
 
 def test_the_system_belongs_to_root(sandbox):
     command = (
         "for d in / /etc /usr /usr/bin /run /run/codev /dev /workspace /var /sys/fs/cgroup; do "
-        "touch $d/x 2>/dev/null && echo $d; done; find / -xdev -perm -2 ! -type l ! -path '/tmp*' ! -path '/var/tmp*' "
+        "touch $d/x 2>/dev/null && echo $d; done; find / -xdev -perm -2 ! -type l ! -path '/tmp*' "
+        "! -path '/var/tmp*' "
         "2>/dev/null; true")
     assert output(sandbox, command=command) == ""
 
@@ -143,7 +148,8 @@ def test_hostname_and_hosts(sandbox):
 
 
 def initramfs(path):
-    """rootfs.tar as the kernel's "newc" archive (Documentation/driver-api/early-userspace/buffer-format.rst)."""
+    """rootfs.tar as the kernel's "newc" archive
+    (Documentation/driver-api/early-userspace/buffer-format.rst)."""
     kinds = {
         tarfile.DIRTYPE: stat.S_IFDIR,
         tarfile.REGTYPE: stat.S_IFREG,
@@ -168,9 +174,11 @@ def initramfs(path):
 
 
 def test_an_initramfs_instead_of_a_disk(sandbox):
-    """The same root, agent and self-test: the kernel's first root cannot be pivoted, only covered."""
+    """The same root, agent and self-test: the kernel's first root cannot be pivoted, only covered.
+    """
     initramfs(sandbox.folder / "initrd")
-    command = "ls -d /init; touch ~/x && echo written; head -1 /proc/mounts; touch /etc/x || echo refused"
+    command = ("ls -d /init; touch ~/x && echo written; head -1 /proc/mounts; touch /etc/x || echo "
+               "refused")
     out = output(sandbox,
                  "--qemu-arg",
                  "-initrd",
@@ -186,7 +194,8 @@ def test_an_initramfs_instead_of_a_disk(sandbox):
 
 def test_the_account_takes_other_ids(sandbox):
     options = configuration(sandbox, account={"name": "codev", "uid": 501, "gid": 20})
-    command = "id -u; id -g; id -un; stat -c '%u %g' ~ ~/.profile; stat -c '%u %g' /etc /etc/passwd; touch ~/mine; id -G"
+    command = ("id -u; id -g; id -un; stat -c '%u %g' ~ ~/.profile; stat -c '%u %g' /etc "
+               "/etc/passwd; touch ~/mine; id -G")
     assert output(sandbox, *options, command=command).split("\n")[:8] == [
         "501", "20", "codev", "501 20", "501 20", "0 0", "0 0", "20"]
 
@@ -248,7 +257,8 @@ def test_tmpfs_and_bind(sandbox):
         },
     ]
     command = (
-        "cat '/opt/co\npy, \"q\"/file'; touch '/opt/co\npy, \"q\"/x' || echo read-only; echo x >~/new; ls ~; "
+        "cat '/opt/co\npy, \"q\"/file'; touch '/opt/co\npy, \"q\"/x' || echo read-only; echo x "
+        ">~/new; ls ~; "
         "stat -c '%u:%g %a' ~; touch /workspace/work/cache/c; ls /workspace/work")
     out = output(sandbox,
                  "--file-server",
@@ -297,7 +307,8 @@ def test_an_ext4_disk(sandbox):
         sandbox,
         *disk_options(sandbox, "ext4", disk),
         command=
-        "cat /mnt/disk/file; echo kept >/mnt/disk/new; ls /dev/vd*; grep /mnt/disk /proc/mounts; true"
+        "cat /mnt/disk/file; echo kept >/mnt/disk/new; ls /dev/vd*; grep /mnt/disk /proc/mounts; "
+        "true"
     )
     assert out.startswith(
         "on a disk\n") and "/mnt/disk ext4 rw,nosuid,nodev" in out and "/dev/vd" not in out.split(
@@ -464,8 +475,10 @@ def test_limits(sandbox):
                             },
                             id="fixed-id")
     command = (
-        "cat /proc/self/cgroup; cd /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup); cat pids.max memory.max; ulimit -n; "
-        "cat /proc/self/oom_score_adj; i=0; while [ $i -lt 100 ]; do sleep 5 & i=$((i+1)); done 2>&1 | head -1; true"
+        "cat /proc/self/cgroup; cd /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup); cat pids.max "
+        "memory.max; ulimit -n; "
+        "cat /proc/self/oom_score_adj; i=0; while [ $i -lt 100 ]; do sleep 5 & i=$((i+1)); done "
+        "2>&1 | head -1; true"
     )
     lines = output(sandbox, *options, command=command).splitlines()
     assert lines[:5] == ["0::/codev/fixed-id/server", "64", str(128 << 20), "333", "0"]
@@ -475,14 +488,16 @@ def test_limits(sandbox):
 def test_memory_full_of_files(sandbox):
     """Files in memory fill what the server may take; the machine goes on and ends in order."""
     events = sandbox.folder / "events"
-    command = "for d in /dev/shm /tmp /var/tmp ~; do dd if=/dev/zero of=$d/x bs=1M 2>/dev/null; done; echo alive"
+    command = ("for d in /dev/shm /tmp /var/tmp ~; do dd if=/dev/zero of=$d/x bs=1M 2>/dev/null; "
+               "done; echo alive")
     status, out, _ = sandbox.run("--memory", "256", "--events", events, command=command)
     assert status == 137 or (status, out) == (0, b"alive\n")
     assert json.loads(events.read_text().splitlines()[-1])["event"] == "exit"
 
 
 def test_no_limit_leaves_a_reserve(sandbox):
-    command = "cat /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/memory.max; grep MemTotal /proc/meminfo"
+    command = ("cat /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/memory.max; grep MemTotal "
+               "/proc/meminfo")
     limit, total = (int(line.split()[-2 if "kB" in line else 0])
                     for line in output(sandbox, command=command).splitlines())
     assert total * 1024 - (64 << 20) - 4096 <= limit < total * 1024
@@ -517,7 +532,8 @@ def test_tools_find_their_upstreams(sandbox):
         events,
         *gateway(sandbox, npm=1, pypi=1, crates=1, goproxy=1, other=1),
         command=
-        "env; cat /.cargo/config.toml; cat /run/codev/sandbox.json; touch /.cargo/x /.cargo/config.toml 2>&1; true"
+        "env; cat /.cargo/config.toml; cat /run/codev/sandbox.json; touch /.cargo/x "
+        "/.cargo/config.toml 2>&1; true"
     )
     for line in [
             "ANTHROPIC_BASE_URL=http://127.0.0.1:8788/gateway",

@@ -1,4 +1,5 @@
-"""What passes through the way in over a real vsock arrives as it was: whatever its size, its pieces and the reader's pace."""
+"""What passes through the way in over a real vsock arrives as it was: whatever its size, its pieces
+and the reader's pace."""
 import contextlib
 import functools
 import hashlib
@@ -94,7 +95,8 @@ def test_sizes_around_the_limits_of_packets(echo, size):
 def test_one_stalled_and_50_live_connections(echo):
     """A connection whose reader has stopped holds up nobody else, and goes on when the reader does.
 
-    What it was sent fits into the guest's receive buffer, so that sending ends, and what comes back fits nowhere.
+    What it was sent fits into the guest's receive buffer, so that sending ends, and what comes back
+    fits nowhere.
     """
     data = block() * (6 * MIB // BLOCK)
     with echo.connect() as stalled:
@@ -137,7 +139,8 @@ def fill(client):
                           (fill, 3)],
                          ids=["at-once", "unread", "full"])
 def test_a_host_that_closes_is_heard_of_inside(echo, leave, times):
-    """Whatever is still on the way to it: the device keeps a connection until the guest has ended it too."""
+    """Whatever is still on the way to it: the device keeps a connection until the guest has ended
+    it too."""
     device = echo.sandbox.pid_of("vhost-device")
     before = descriptor_count(device)
     for _ in range(times):
@@ -163,8 +166,9 @@ def read_slowly(client, length, pauses):
 
 
 def test_both_directions_full_and_a_host_that_pauses(echo):
-    """64 MiB each way at once. The reader begins late and pauses on the way, each time until everything in between is full
-    in both directions. Without qemu-harness/launcher/machine/vsock_device_fixes_linux.c this stops for good."""
+    """64 MiB each way at once. The reader begins late and pauses on the way, each time until
+    everything in between is full in both directions. Without
+    qemu-harness/launcher/machine/vsock_device_fixes_linux.c this stops for good."""
     data = b"".join(number.to_bytes(8, "little") + block()[8:] for number in range(LARGE // BLOCK))
     with echo.connect() as client:
         sender = threading.Thread(target=client.sendall, args=(data,), daemon=True)

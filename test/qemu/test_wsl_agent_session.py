@@ -1,6 +1,7 @@
-"""The agent's session of test_agent_session.py in a WSL distribution: the Debian-flavoured image (rootfs-debian.erofs), the same
-script, the same checks. What differs is the way: folders are drives, and what is said to the broker goes over the
-distribution's network card, where every packet is written down."""
+"""The agent's session of test_agent_session.py in a WSL distribution: the Debian-flavoured image
+(rootfs-debian.erofs), the same script, the same checks. What differs is the way: folders are
+drives, and what is said to the broker goes over the distribution's network card, where every packet
+is written down."""
 import test_agent_session
 from machine_harness import SANDBOX_WSL
 from wsl_rig_harness import needs_rig

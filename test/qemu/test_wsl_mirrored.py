@@ -1,6 +1,8 @@
-"""Mirrored networking: Windows is 127.0.0.1, by an interface and routing rules that go before the loopback's own.
+"""Mirrored networking: Windows is 127.0.0.1, by an interface and routing rules that go before the
+loopback's own.
 
-What holds with NAT holds here too, and the relay finds the broker by itself: the list of its addresses is the same."""
+What holds with NAT holds here too, and the relay finds the broker by itself: the list of its
+addresses is the same."""
 import contextlib
 import re
 import socket
@@ -70,7 +72,8 @@ def test_the_relay_finds_the_broker(place):
 
 
 def test_a_distribution_in_a_group_of_its_own(place):
-    """No controller is there to be had: that is told, and the sandbox runs, below the distribution's group."""
+    """No controller is there to be had: that is told, and the sandbox runs, below the
+    distribution's group."""
     warnings = [event["text"] for event in place.a.events() if event["event"] == "warning"]
     assert any("cgroup" in text or "limits" in text or "pids" in text
                for text in warnings), warnings
@@ -82,8 +85,8 @@ def test_a_distribution_in_a_group_of_its_own(place):
 
 
 def test_windows_is_on_the_loopback(place):
-    """What the rig is about: here a connection of the outsider to 127.0.0.1 is one to Windows, and the gateway is a router
-    that answers nothing."""
+    """What the rig is about: here a connection of the outsider to 127.0.0.1 is one to Windows, and
+    the gateway is a router that answers nothing."""
     before = len(place.windows.seen)
     status, text = place.rig.outsider(f"nc -w 5 127.0.0.1 {place.windows.port}; ip rule | head -1",
                                       "1000")

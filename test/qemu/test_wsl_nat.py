@@ -1,7 +1,9 @@
-"""Two sandboxes and an outsider distribution in one WSL machine with NAT networking: what each can reach, and what not.
+"""Two sandboxes and an outsider distribution in one WSL machine with NAT networking: what each can
+reach, and what not.
 
-One boot serves every test: the fixture `place` starts the machine, the outsider with its servers, and two sandboxes with
-brokers, gateways and servers of their own. Tests that end a sandbox start one of their own."""
+One boot serves every test: the fixture `place` starts the machine, the outsider with its servers,
+and two sandboxes with brokers, gateways and servers of their own. Tests that end a sandbox start
+one of their own."""
 import contextlib
 import fcntl
 import json
@@ -87,7 +89,8 @@ def test_each_has_its_own_relay(place):
 def test_each_has_its_own_server(place):
     for sandbox, other in ((place.a, place.b), (place.b, place.a)):
         text = sandbox.codev(
-            f"{PROGRAMS}/probe connect 127.0.0.1 {sandbox.port}; {PROGRAMS}/probe connect 127.0.0.1 {other.port}; "
+            f"{PROGRAMS}/probe connect 127.0.0.1 {sandbox.port}; {PROGRAMS}/probe connect "
+            f"127.0.0.1 {other.port}; "
             f"{PROGRAMS}/probe connect ::1 {other.port}")
         assert [verdict for _, verdict, _ in refusals(text)] == ["worked", "refused",
                                                                  "refused"], text
@@ -138,10 +141,12 @@ def test_abstract_sockets_are_each_ones_own(place):
 
 
 def test_the_outsider_gets_no_byte_through_a_way_in(place):
-    """Whatever it says, as whoever: each try has its own connection, and they wait for an answer beside each other."""
+    """Whatever it says, as whoever: each try has its own connection, and they wait for an answer
+    beside each other."""
     said = ["GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n", "CODEV-IN 1 " + "0" * 64 + "\\n", "\\n", ""]
     tries = [
-        f"(printf '{words}'; sleep 6) | timeout 7 nc 127.0.0.1 {way_in_port(sandbox)} >/tmp/$(id -u).{number}.{sandbox.port} 2>&1 &"
+        f"(printf '{words}'; sleep 6) | timeout 7 nc 127.0.0.1 {way_in_port(sandbox)} >/tmp/$(id "
+        f"-u).{number}.{sandbox.port} 2>&1 &"
         for sandbox in (place.a, place.b) for number, words in enumerate(said)
     ]
     for user in ("root", "1000"):
@@ -177,7 +182,8 @@ def test_no_ping(place):
 
 
 def test_no_names(place):
-    """Both C libraries are told at once that there is no such name; the resolver outside hears nothing."""
+    """Both C libraries are told at once that there is no such name; the resolver outside hears
+    nothing."""
     before = place.rig.record()
     no_name_is_found(place.a)
     for server in ("10.255.255.254", "10.0.2.3"):
@@ -209,7 +215,8 @@ def test_every_other_way_is_refused(place):
 
 
 def test_the_attempts_are_real(place):
-    """The control: the outsider's root does each of them on the same kernel, in a mount namespace of its own to spoil."""
+    """The control: the outsider's root does each of them on the same kernel, in a mount namespace
+    of its own to spoil."""
     cannot = {"pivot-root", "module"}  # from an initramfs; without a module to load
     here = [
         attempt for attempt in ATTEMPTS
@@ -235,7 +242,8 @@ def test_the_breakout_table(place):
         found = []
         for group in GROUPS[:-1]:
             text = sandbox.codev(
-                f"/workspace/trap/probe breakout --agent {agent} --folder /workspace/trap --group '{group}'",
+                f"/workspace/trap/probe breakout --agent {agent} --folder /workspace/trap --group "
+                f"'{group}'",
                 240)
             found += rows(text)
         bad = [row for row in found if row.verdict != "refused"]
@@ -262,7 +270,8 @@ def test_no_windows_executable_runs(place):
     executable.chmod(0o755)
     before = place.rig.record()
     text = place.a.codev(
-        "/workspace/look/x.exe; echo status $?; cd /workspace/look && ./x.exe; echo status $?; /init x; ls /init "
+        "/workspace/look/x.exe; echo status $?; cd /workspace/look && ./x.exe; echo status $?; "
+        "/init x; ls /init "
         "/run/WSL /mnt/wsl /mnt/wslg /mnt/c /proc/sys/fs/binfmt_misc/WSLInterop 2>&1")
     assert "status 0" not in text and text.count("No such file") >= 5, text
     assert place.rig.record() == before
@@ -275,7 +284,8 @@ def test_no_windows_executable_runs(place):
 def test_no_drive_can_be_mounted(place):
     before = place.rig.record()
     text = place.a.codev(
-        "mkdir -p /tmp/d; mount -t drvfs 'C:\\' /tmp/d; echo status $?; mount -t 9p -o trans=virtio C0 /tmp/d; "
+        "mkdir -p /tmp/d; mount -t drvfs 'C:\\' /tmp/d; echo status $?; mount -t 9p -o "
+        "trans=virtio C0 /tmp/d; "
         "echo status $?; /sbin/mount.drvfs 'C:\\' /tmp/d; echo status $?; ls /tmp/d")
     assert "status 0" not in text and "glibc" not in text
     assert place.rig.record() == before
@@ -286,7 +296,8 @@ def test_no_drive_can_be_mounted(place):
 
 
 def test_the_stand_ins_see_who_comes(place):
-    """The control of all that was refused: the outsider, without a right, reaches each, and each writes it down."""
+    """The control of all that was refused: the outsider, without a right, reaches each, and each
+    writes it down."""
     before = len(place.rig.record())
     script = "; ".join(f"/mnt/c/probe vsock {port}" for port in range(50000, 50006))
     text = place.rig.outsider(f"{script}; /mnt/c/probe connect 10.255.255.254 53", "1000")[1]
@@ -298,8 +309,10 @@ def test_the_stand_ins_see_who_comes(place):
 
 def test_no_other_cgroup(place):
     text = place.a.codev(
-        "for f in $(find /sys/fs/cgroup -name cgroup.procs 2>/dev/null) /sys/fs/cgroup/../cgroup.procs; do "
-        "echo $$ >$f && echo moved; done 2>&1; mkdir /sys/fs/cgroup/new && echo made; cat /proc/self/cgroup"
+        "for f in $(find /sys/fs/cgroup -name cgroup.procs 2>/dev/null) "
+        "/sys/fs/cgroup/../cgroup.procs; do "
+        "echo $$ >$f && echo moved; done 2>&1; mkdir /sys/fs/cgroup/new && echo made; cat "
+        "/proc/self/cgroup"
     )
     assert "moved" not in text and "made" not in text and ".." not in text.splitlines()[-1], text
 
@@ -328,7 +341,8 @@ def normal(text):
 def test_the_outsiders_flush_changes_nothing(place):
     before = ruleset(place.a)
     status, text = place.rig.outsider(
-        "nft add table inet other && nft flush ruleset && iptables -A OUTPUT -j ACCEPT && iptables -F "
+        "nft add table inet other && nft flush ruleset && iptables -A OUTPUT -j ACCEPT && iptables "
+        "-F "
         "&& iptables -X && ip6tables -F && iptables -P OUTPUT ACCEPT && nft flush ruleset")
     assert status == 0, text
     assert ruleset(place.a) == before
@@ -346,7 +360,8 @@ HOOKS = ["nft flush ruleset", "nft delete table inet codev", "nft flush chain in
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_privileged_hook_opens_nothing(place, hook):
-    """Root, put into the sandbox's namespace: refused by the kernel (the table has an owner), or restored and reported."""
+    """Root, put into the sandbox's namespace: refused by the kernel (the table has an owner), or
+    restored and reported."""
     what = "table inet codev"
     before, reports = ruleset(place.b, what), len(
         [event for event in place.b.events() if event["event"] == "firewall"])
@@ -369,7 +384,8 @@ def test_a_privileged_hook_opens_nothing(place, hook):
 
 
 def test_a_hook_with_the_owners_own_socket(place):
-    """The kernel takes it for the owner, and the whole table is gone: made again at once, or everything is killed."""
+    """The kernel takes it for the owner, and the whole table is gone: made again at once, or
+    everything is killed."""
     look = place.b.look
     before = ruleset(place.b, "table inet codev")
     finish = look.begin(
@@ -393,7 +409,8 @@ def test_a_hook_with_the_owners_own_socket(place):
 # --- 9: an independent witness --------------------------------------------------------------------
 
 def test_the_ruleset_is_that_of_policy_nft(place):
-    """nft has loaded nft/policy.nft itself in a namespace of its own: what it lists there is what it lists inside."""
+    """nft has loaded nft/policy.nft itself in a namespace of its own: what it lists there is what
+    it lists inside."""
     policy = (TOP / "nft" / "policy.nft").read_bytes()
     status, text = place.rig.wsl("outsider",
                                  "root",
@@ -451,7 +468,8 @@ def test_who_takes_over_the_brokers_port_learns_nothing(place):
         sandbox.wait_event("broker_exit")
         with Listener(port=port) as thief:
             text = sandbox.codev(
-                f"{PROGRAMS}/probe http GET /gateway/v1/models --header 'X-Mark: secret-of-the-request'"
+                f"{PROGRAMS}/probe http GET /gateway/v1/models --header 'X-Mark: "
+                "secret-of-the-request'"
             )
             assert text.startswith(("HTTP/1.1 502 ", "HTTP/1.1 503 ")), text
             wait_for(lambda: any(thief.seen), "a connection to the thief")
@@ -461,7 +479,8 @@ def test_who_takes_over_the_brokers_port_learns_nothing(place):
 
 
 def test_the_gateway_changes(place):
-    """As after WSL has started anew: it is looked up at each connection. A dead one is a 502 that says so, the right one works."""
+    """As after WSL has started anew: it is looked up at each connection. A dead one is a 502 that
+    says so, the right one works."""
     request = f"{PROGRAMS}/probe http GET /gateway/v1/models"
     place.rig.system("ip route replace default via 10.0.2.77")
     try:
@@ -490,14 +509,16 @@ def test_no_descriptor_of_the_inside_agent_leads_out(place):
         ]
         sandbox.look.begin(
             "codev",
-            "(printf 'GET /gateway/v1/models HTTP/1.1\\r\\n'; sleep 20) | nc 127.0.0.1 8788 >/dev/null 2>&1 &\n"
+            "(printf 'GET /gateway/v1/models HTTP/1.1\\r\\n'; sleep 20) | nc 127.0.0.1 8788 "
+            ">/dev/null 2>&1 &\n"
             f"sleep 1; (echo 'RECONNECT {' '.join(targets)}'; sleep 15) | nc 127.0.0.1 8788")
         # read while it is written: with its listeners ruined the agent ends, and then the sandbox
         answer = sandbox.look.folder / "codev.1.answer"
         wait_for(lambda: re.search(r"^reached \d+ of \d+$", answer.read_text(), re.MULTILINE),
                  "the agent's tries")
         text = answer.read_text()
-        # a datagram socket (of the DNS stub) may be pointed at the sandbox's own loopback; no stream goes anywhere
+        # a datagram socket (of the DNS stub) may be pointed at the sandbox's own loopback; no
+        # stream goes anywhere
         reached = [line for line in text.splitlines() if line.endswith("REACHED")]
         assert not [
             line for line in reached
@@ -647,7 +668,8 @@ def test_a_terminal(place):
 # --- 1, the end -----------------------------------------------------------------------------------
 
 def test_the_outsider_keeps_its_network_afterwards(place):
-    """Last: both sandboxes end; of neither a process, a mount or a cgroup is left, and the outsider has what it had."""
+    """Last: both sandboxes end; of neither a process, a mount or a cgroup is left, and the outsider
+    has what it had."""
     for sandbox in (place.a, place.b):
         sandbox.process.terminate()
         sandbox.process.wait(PATIENCE)

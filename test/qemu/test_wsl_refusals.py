@@ -1,6 +1,7 @@
-"""A start that lacks a piece is refused, the piece is named, and nothing has run: on a kernel without nf_tables, without
-network namespaces, without the right to make them, without netlink; and with each stage failed in turn. Where only the
-expressions are missing that a firewall can do without, the sandbox starts and is confined."""
+"""A start that lacks a piece is refused, the piece is named, and nothing has run: on a kernel
+without nf_tables, without network namespaces, without the right to make them, without netlink; and
+with each stage failed in turn. Where only the expressions are missing that a firewall can do
+without, the sandbox starts and is confined."""
 import json
 import secrets
 
@@ -70,7 +71,8 @@ def assert_nothing_left(rig):
     assert len({network for _, _, _, network in processes}) == 1
     assert not [name for _, _, name, _ in processes if name in ("codev-init", "codev-agent")]
     assert rig.system(
-        "find /sys/fs/cgroup -type d -path '*codev/?*'; chroot /distributions/outsider nft list ruleset 2>/dev/null"
+        "find /sys/fs/cgroup -type d -path '*codev/?*'; chroot /distributions/outsider nft list "
+        "ruleset 2>/dev/null"
     ) == ""
 
 
@@ -119,7 +121,8 @@ def test_no_netlink(rig):
                                           ("last-rule", "the rule that accepts input from lo"),
                                           ("killed", "Not a socket")])
 def test_a_fault_in_the_batch(rig, fault, words):
-    """The kernel refuses one rule, or netlink is gone in the middle: the batch is one, and nothing of it is in force."""
+    """The kernel refuses one rule, or netlink is gone in the middle: the batch is one, and nothing
+    of it is in force."""
     load(rig, "nf_tables")
     assert assert_refused(rig, start(rig, "/probe", "spoil", fault), words)["stage"] == "firewall"
 

@@ -1,6 +1,7 @@
 """codev-sandbox-wsl with a rig of its own: the same options as in a machine, and the same answers.
 
-One boot serves every test here: the command is a loop that does what a test asks (Look), beside a server on its port."""
+One boot serves every test here: the command is a loop that does what a test asks (Look), beside a
+server on its port."""
 import os
 import pathlib
 import signal
@@ -66,7 +67,8 @@ def test_mounts(inside):
     assert (inside.app / "new").read_text() == "from inside\n" and status.st_mode & 0o777 == 0o640
     assert os.geteuid() != 0 or (status.st_uid, status.st_gid) == (1000, 1000)
     said = inside.look.codev(
-        "cat /workspace/reference/file; echo x >/workspace/reference/file; touch /workspace/reference/n"
+        "cat /workspace/reference/file; echo x >/workspace/reference/file; touch "
+        "/workspace/reference/n"
     )
     assert said.startswith("only to read\n") and said.count("Read-only file system") == 2
     assert os.listdir(inside.reference) == ["file"]
@@ -118,7 +120,8 @@ def test_no_token_is_on_a_command_line_or_in_an_environment(inside):
 
 
 def test_an_image_that_is_no_disk_of_the_rig(inside):
-    """An erofs image cannot be imported: who has a rig running is told what would have been to do."""
+    """An erofs image cannot be imported: who has a rig running is told what would have been to do.
+    """
     options = ["--wsl-rig", inside.run_folder(), "--wsl-distribution", "other",
                "--image", GUEST / "rootfs.erofs"]
     done = run("true", options, programs=False, program=SANDBOX_WSL)

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Usage: image.py ROOTFS.tar FOLDER DESTINATION
 
-Makes DESTINATION/rootfs.tar and DESTINATION/rootfs.erofs from ROOTFS.tar with the programs of FOLDER, built with
-AddressSanitizer and UndefinedBehaviorSanitizer, in the place of codev-init and codev-agent. No such program can be linked
-statically: the shared libraries that they name, and the loader, come from this machine. What is `first` in FOLDER
-becomes /usr/sbin/codev-init (see first.c)."""
+Makes DESTINATION/rootfs.tar and DESTINATION/rootfs.erofs from ROOTFS.tar with the programs of
+FOLDER, built with AddressSanitizer and UndefinedBehaviorSanitizer, in the place of codev-init and
+codev-agent. No such program can be linked statically: the shared libraries that they name, and the
+loader, come from this machine. What is `first` in FOLDER becomes /usr/sbin/codev-init (see
+first.c)."""
 
 import io
 import os

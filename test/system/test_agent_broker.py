@@ -136,8 +136,9 @@ def test_client_that_leaves_ends_the_broker_connection(tmp_path, leave):
 
 @pytest.mark.parametrize("leave", ["close", "reset"])
 def test_client_that_leaves_behind_a_broker_that_reads_nothing(tmp_path, leave):
-    """The ring is full, so the agent reads no more from the client: its end must be seen all the same. (An end that
-    waits in the client's own kernel behind bytes that fit nowhere cannot be seen; a reset overtakes them.)"""
+    """The ring is full, so the agent reads no more from the client: its end must be seen all the
+    same. (An end that waits in the client's own kernel behind bytes that fit nowhere cannot be
+    seen; a reset overtakes them.)"""
     with to_broker(tmp_path) as (agent, front, broker):
         before = agent.descriptors()
         client, peer = connect(front), accept_broker(broker)

@@ -1,5 +1,5 @@
-"""The two agents of a WSL sandbox, joined by Unix sockets, in front of a real broker over TCP; and what an inside agent
-that has gone over to somebody else can do with the descriptors it holds."""
+"""The two agents of a WSL sandbox, joined by Unix sockets, in front of a real broker over TCP; and
+what an inside agent that has gone over to somebody else can do with the descriptors it holds."""
 
 import contextlib
 import hashlib
@@ -23,8 +23,8 @@ RECONNECT = pathlib.Path(AGENT).with_name("codev-agent-reconnect")
 
 
 def serve(peer, head):
-    """/random/N: BLOCK again and again; /sum: the digest of the body; /broken: an answer that breaks off; else as
-    echo_length."""
+    """/random/N: BLOCK again and again; /sum: the digest of the body; /broken: an answer that
+    breaks off; else as echo_length."""
     target = head.split(b" ")[1]
     if target.startswith(b"/random/"):
         left = int(target.rpartition(b"/")[2])
@@ -183,8 +183,9 @@ def test_a_break_stays_a_break_and_an_end_an_end(pair, target):
 
 
 def test_who_reads_slowly_still_sees_a_clean_end(pair, broker):
-    """The broker is done at once, the clients after more than any agent lingers for others; for some of these lengths the
-    end waits meanwhile in the Unix socket, behind bytes for which the inside agent has no room."""
+    """The broker is done at once, the clients after more than any agent lingers for others; for
+    some of these lengths the end waits meanwhile in the Unix socket, behind bytes for which the
+    inside agent has no room."""
     before, done = pair.descriptors()[1], len(broker.log_lines(name="up", end="complete"))
     lengths = range(100_000, 1_000_000, 50_000)
     pair.front.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF,
@@ -293,7 +294,8 @@ def test_the_way_in_says_ok_only_for_the_server(pair):
 # --- an inside agent that is not ours any more ----------------------------------------------------
 
 def reconnect(front, listeners):
-    """What the agent reports after trying all its descriptors on these: lines, and how many were reached."""
+    """What the agent reports after trying all its descriptors on these: lines, and how many were
+    reached."""
     with connect(front) as client:
         client.sendall(" ".join(["RECONNECT", *(dial_of(listener)
                                                 for listener in listeners)]).encode() + b"\n")
@@ -304,8 +306,9 @@ def reconnect(front, listeners):
 
 @pytest.mark.skipif(not RECONNECT.exists(), reason="there is none under sanitizers")
 def test_the_probe_for_reconnecting_reaches_what_can_be_reached(tmp_path, monkeypatch):
-    """Here, where nothing confines its network, listeners and accepted sockets of TCP reach the victim, and the Unix sockets
-    do not: so a report of nothing reached, in the sandbox, says something."""
+    """Here, where nothing confines its network, listeners and accepted sockets of TCP reach the
+    victim, and the Unix sockets do not: so a report of nothing reached, in the sandbox, says
+    something."""
     monkeypatch.setattr(relay_harness, "AGENT", str(RECONNECT))
     front, victim = listen_tcp(), listen_tcp()
     out, inner_door = listen_unix(tmp_path / "out"), listen_unix(tmp_path / "in")

@@ -1,6 +1,8 @@
-"""The probe's tools on this machine: its HTTP client (through an agent too), its loads, its servers, its verdicts.
+"""The probe's tools on this machine: its HTTP client (through an agent too), its loads, its
+servers, its verdicts.
 
-What its tries find inside a sandbox is the QEMU tests' matter; here a try must be able to say "worked" as well."""
+What its tries find inside a sandbox is the QEMU tests' matter; here a try must be able to say
+"worked" as well."""
 
 import hashlib
 import os

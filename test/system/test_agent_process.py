@@ -120,7 +120,8 @@ def test_tcp_connections_are_few_and_end(dns):
 
 
 def start_with(record):
-    """Exit status and message of an agent that gets these bytes on descriptor 0, which then ends."""
+    """Exit status and message of an agent that gets these bytes on descriptor 0, which then ends.
+    """
     done = subprocess.run([AGENT], input=record, stderr=subprocess.PIPE, timeout=PATIENCE)
     return done.returncode, done.stderr.decode()
 
@@ -289,7 +290,8 @@ def test_the_parents_end_is_the_agents():
     """As when init is killed while another process holds the pipe open."""
     reading, writing = os.pipe()
     os.write(writing, make_record([]))
-    script = f"import os, time\nif os.fork():\n  time.sleep(60)\nprint(os.getpid(), flush=True)\nos.execv({AGENT!r}, ['a'])"
+    script = ("import os, time\nif os.fork():\n  time.sleep(60)\nprint(os.getpid(), "
+              f"flush=True)\nos.execv({AGENT!r}, ['a'])")
     parent = subprocess.Popen([sys.executable, "-c", script], stdin=reading, stdout=subprocess.PIPE)
     pid = int(parent.stdout.readline())
     eventually(lambda: "eventpoll" in str(procfs.descriptors(pid)) if os.geteuid() == 0 else True)

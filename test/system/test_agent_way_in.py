@@ -242,7 +242,8 @@ def test_framed_in_pieces_of_one_byte_that_come_byte_by_byte(framed):
 
 
 def test_framed_server_that_ends_is_told_at_once_and_the_host_closes(framed):
-    """The guest's side never closes first: what closes it may throw away what is still on its way."""
+    """The guest's side never closes first: what closes it may throw away what is still on its way.
+    """
     client, peer, is_over = framed
     peer.sendall(b"last words")
     peer.close()
@@ -306,7 +307,8 @@ def test_a_break_on_one_side_is_a_break_on_the_other():
 
 
 def test_two_agents_in_a_row(tmp_path):
-    """As under WSL: both demand the secret, and the OK is the inner one's, so it means the server."""
+    """As under WSL: both demand the secret, and the OK is the inner one's, so it means the server.
+    """
     inner_front, server, outer_front = listen_unix(tmp_path / "in"), listen_tcp(), listen_tcp()
     inner = {
         "role": "server",

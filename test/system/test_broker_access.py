@@ -97,7 +97,8 @@ def test_silence_is_ended_after_five_seconds(broker):
 
 
 def test_strangers_do_not_starve_the_sandbox(broker):
-    """64 connections that say nothing, and more: the oldest makes way for the next, which is served."""
+    """64 connections that say nothing, and more: the oldest makes way for the next, which is
+    served."""
     strangers = [broker.client(b"") for _ in range(70)]
     try:
         assert broker.get("/gateway/x").status == 200
@@ -107,7 +108,8 @@ def test_strangers_do_not_starve_the_sandbox(broker):
 
 
 def test_a_burst_whose_prefaces_come_a_moment_later(tmp_path):
-    """Two hundred connections wait before any of them says a word, as when a busy relay opens them: none is closed."""
+    """Two hundred connections wait before any of them says a word, as when a busy relay opens them:
+    none is closed."""
     with Broker(tmp_path) as broker:
         broker.signal(signal.SIGSTOP)
         clients = [broker.client(b"") for _ in range(200)]
@@ -200,7 +202,8 @@ def test_another_user_is_closed_at_once(tmp_path, broker):
         "os.chmod('b.sock',0o666)\n"
         "os.setgid(65534);os.setuid(65534)\n"
         "s.connect('b.sock')\n"
-        "s.sendall(sys.argv[2].encode()+b'\\r\\nGET /gateway/x HTTP/1.1\\r\\nHost: h\\r\\n\\r\\n')\n"
+        "s.sendall(sys.argv[2].encode()+b'\\r\\nGET /gateway/x HTTP/1.1\\r\\nHost: "
+        "h\\r\\n\\r\\n')\n"
         "try: print(len(s.recv(100)))\n"
         "except ConnectionError: print(0)\n")
     broker.folder.chmod(0o711)

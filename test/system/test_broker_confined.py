@@ -70,7 +70,8 @@ def wait_for_copies(broker, count):
 
 @as_root
 def test_gateway_token_is_in_one_locked_place(tmp_path, upstream):
-    """libcurl copies it into every request: after twenty of them there is one copy still, and none after the logout."""
+    """libcurl copies it into every request: after twenty of them there is one copy still, and none
+    after the logout."""
     with Broker(tmp_path, gateway=upstream.url) as broker:
         assert len(copies(broker, SECRET.encode())) == 1
         assert int(status(broker)["VmLck"].split()[0]) >= 4
@@ -126,8 +127,8 @@ def test_no_core_is_left(tmp_path, upstream):
 
 
 def test_everyday_life_goes_on(tmp_path, upstream):
-    """What a confined broker opens while it serves: token and CA files that are replaced, its log, moved and rotated,
-    names that are resolved, its socket, removed."""
+    """What a confined broker opens while it serves: token and CA files that are replaced, its log,
+    moved and rotated, names that are resolved, its socket, removed."""
     tokens, authorities, logs = (tmp_path / name for name in ("tokens", "authorities", "logs"))
     for folder in (tokens, authorities, logs):
         folder.mkdir(mode=0o700)

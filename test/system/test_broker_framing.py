@@ -1,4 +1,5 @@
-"""Where messages begin and end: strict requests, answers framed anew, order of pipelined answers."""
+"""Where messages begin and end: strict requests, answers framed anew, order of pipelined answers.
+"""
 import threading
 
 import pytest
@@ -190,7 +191,8 @@ def test_upgrade(broker, upgrade, status):
 
 
 def test_refusal_with_a_body_is_seen(broker):
-    """A client that sends much to a route that does not exist reads its 404, not a broken connection."""
+    """A client that sends much to a route that does not exist reads its 404, not a broken
+    connection."""
     with broker.client() as client:
         client.send(b"POST /nope HTTP/1.1\r\n" + HOST + b"Content-Length: 3000000\r\n\r\n")
         for _ in range(30):

@@ -1,4 +1,5 @@
-"""Many at once: streams, requests, strangers, slow heads, descriptors that run out, a client that does not read."""
+"""Many at once: streams, requests, strangers, slow heads, descriptors that run out, a client that
+does not read."""
 import asyncio
 import concurrent.futures
 import contextlib
@@ -46,8 +47,8 @@ def many_descriptors():
 
 
 class EventServer:
-    """Event streams over TLS, many in one thread: each begins with event 0; tick() sends the next one to all, end()
-    ends them."""
+    """Event streams over TLS, many in one thread: each begins with event 0; tick() sends the next
+    one to all, end() ends them."""
 
     def __init__(self):
         self.streams, self.number = [], 0
@@ -70,7 +71,8 @@ class EventServer:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             await reader.readuntil(b"\r\n\r\n")
             writer.write(
-                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: "
+                b"chunked\r\n\r\n"
             )
             self._event(writer, 0)
             self.streams.append(writer)
@@ -206,8 +208,9 @@ def beside(tmp_path_factory, many_descriptors):
 
 
 def test_a_thousand_event_streams(tmp_path):
-    """Each gets every event, in order and once; an idle one costs at most 64 KiB; all descriptors come back. The broker
-    is started with 256 descriptors, fewer than it needs, and raises that by itself."""
+    """Each gets every event, in order and once; an idle one costs at most 64 KiB; all descriptors
+    come back. The broker is started with 256 descriptors, fewer than it needs, and raises that by
+    itself."""
     server = EventServer()
     with soft_descriptors(256):
         broker = Broker(tmp_path,
@@ -234,7 +237,8 @@ def test_a_thousand_event_streams(tmp_path):
             readers.until(EVENT % server.number + b"\r\n")
         again = (broker.rss_kib() - memory) / STREAMS
         print(f"after three events: {again:.1f} KiB each")
-        assert SANITIZED or again <= IDLE_STREAM_KIB, "an idle stream keeps what it needed in passing"
+        assert SANITIZED or again <= IDLE_STREAM_KIB, ("an idle stream keeps what it needed in "
+                                                       "passing")
         server.end()
         readers.until(b"\r\n0\r\n\r\n")
         for data in readers.bytes.values():
@@ -275,8 +279,8 @@ def test_256_requests_at_once_by_default(tmp_path):
 
 
 def test_strangers_cannot_crowd_out_the_sandbox(tmp_path):
-    """300 connections without a token, opened again as soon as they are closed, some silent and some with half a
-    preface: every request of the sandbox is answered all the same."""
+    """300 connections without a token, opened again as soon as they are closed, some silent and
+    some with half a preface: every request of the sandbox is answered all the same."""
     stop, opened = threading.Event(), [0]
 
     def crowd(path):
@@ -367,10 +371,12 @@ def test_a_gibibyte_for_a_client_that_does_not_read(tmp_path):
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             assert all(pool.map(download, [broker] * 4))
         print(
-            f"4 times 64 MiB beside a stalled client: {256 / (time.monotonic() - started):.0f} MiB/s, "
+            f"4 times 64 MiB beside a stalled client: {256 / (time.monotonic() - started):.0f} "
+            "MiB/s, "
             f"{broker.rss_kib() - before} KiB more")
         assert sent[0] < 32 * MIB
-        assert SANITIZED or broker.rss_kib() - before < 16 * 1024  # a sanitizer keeps what was freed
+        # a sanitizer keeps what was freed
+        assert SANITIZED or broker.rss_kib() - before < 16 * 1024
         slow.close()
         assert broker.log_lines(1, path="/gateway/slow")[0]["end"] == "cancelled"
 
@@ -381,7 +387,8 @@ def test_a_gibibyte_for_a_client_that_does_not_read(tmp_path):
 @pytest.mark.skipif(os.geteuid() != 0,
                     reason="the broker's limits can be lowered by root only: it is not dumpable")
 def test_descriptors_that_run_out(tmp_path):
-    """Clients wait or get an answer that says what happened; nothing hangs, and it is over when they leave."""
+    """Clients wait or get an answer that says what happened; nothing hangs, and it is over when
+    they leave."""
     go_on = threading.Event()
 
     def answer(peer, head):
@@ -413,7 +420,8 @@ def test_descriptors_that_run_out(tmp_path):
         assert "no gateway login" not in broker.errors()
         assert 200 in statuses and set(statuses) != {200}
         print(
-            f"statuses: {statuses}, {[r.json['error']['message'] for r in responses if r.status != 200][0]}"
+            f"statuses: {statuses}, "
+            f"{[r.json['error']['message'] for r in responses if r.status != 200][0]}"
         )
         for client in held:
             client.close()
@@ -424,8 +432,8 @@ def test_descriptors_that_run_out(tmp_path):
 # --- cancel, before there is a connection ---------------------------------------------------------
 
 def leave_and_measure(broker, target):
-    """A client that leaves half a second after its request: the log has it long before the broker would give up by itself
-    (after 10 s), and nobody else waits."""
+    """A client that leaves half a second after its request: the log has it long before the broker
+    would give up by itself (after 10 s), and nobody else waits."""
     with broker.client() as client:
         client.request(target, read=False)
         time.sleep(0.5)
@@ -482,8 +490,8 @@ def test_cancel_while_it_resolves(tmp_path, monkeypatch):
 # --- the ends of what went on beside the others ---------------------------------------------------
 
 def test_slow_heads_are_cut_after_30_seconds(beside):
-    """A byte now and then does not lengthen the time of a head. It runs from a request's first byte, so an idle
-    connection has none."""
+    """A byte now and then does not lengthen the time of a head. It runs from a request's first
+    byte, so an idle connection has none."""
     heads = beside[1]
     heads.thread.join(LONG)
     assert len(heads.ended) == len(heads.slow), "slow heads are still there"

@@ -129,7 +129,8 @@ def test_no_secret_is_written_anywhere(tmp_path, upstream):
             client.response()
         with broker.client() as client:
             client.send(
-                b"GET /up/x?guest-query HTTP/1.1\r\nAuthorization: guest-authorization\r\nHost: a\r\nHost: b\r\n\r\n"
+                b"GET /up/x?guest-query HTTP/1.1\r\nAuthorization: guest-authorization\r\nHost: "
+                b"a\r\nHost: b\r\n\r\n"
             )
             client.response()
         with broker.client() as client:

@@ -1,4 +1,5 @@
-"""The programs of others on both sides: nginx and Debian's python as upstreams, curl and git as clients, and vsock."""
+"""The programs of others on both sides: nginx and Debian's python as upstreams, curl and git as
+clients, and vsock."""
 import contextlib
 import functools
 import hashlib

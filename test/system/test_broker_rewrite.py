@@ -1,4 +1,5 @@
-"""Links in package metadata through the running broker, against a reference that shares no code with it."""
+"""Links in package metadata through the running broker, against a reference that shares no code
+with it."""
 import base64
 import gzip
 import hashlib
@@ -153,7 +154,8 @@ def small_document(kind, rules):
             b'{"files":[{"url":"\\u0068ttps://files.example/packages/a-1.whl"},{"url":"https://no.example/b"},'
             b'{"url":"../c"}],"meta":{"api-version":"1.0"},"name":"a"}',
         "pypi-html":
-            b'<html><!-- <a href="https://files.example/packages/x"> --><a href="https:&#x2F;&sol;files.example/packages/a?b&amp;c#d" '
+            b'<html><!-- <a href="https://files.example/packages/x"> --><a '
+            b'href="https:&#x2F;&sol;files.example/packages/a?b&amp;c#d" '
             b"data-x='>'>a</a><A HREF=//no.example/b>b</A><a href='/c'>c</a>",
         "cargo": b'{"api":"https://registry.example","dl":"https://files.example/packages/{crate}-{version}.crate"}\n',
         "git-lfs":
@@ -428,7 +430,8 @@ def test_the_guests_host_header_counts_for_nothing(broker):
     serve(DOCUMENT, "application/json")
     with broker.client() as client:
         client.send(
-            "GET /up/left-pad HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: evil.example\r\n\r\n"
+            "GET /up/left-pad HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: "
+            "evil.example\r\n\r\n"
         )
         assert client.response().body == SEEN
 
@@ -449,11 +452,13 @@ def test_link_header(broker, upstream):
         b"[]",
         "application/json",
         fields=[
-            f'Link: <{upstream.url}/items?page=2>; rel="next", <https://files.example/packages/x>; rel=x; title="<{upstream.url}/>"',
+            f'Link: <{upstream.url}/items?page=2>; rel="next", <https://files.example/packages/x>; '
+            f'rel=x; title="<{upstream.url}/>"',
             "Link: <https://elsewhere.example/y>; rel=y, </items?page=9>; rel=last"
         ])
     head = broker.get("/up/repos/x/items").head.decode()
-    assert f'Link: <{GUEST}/up/items?page=2>; rel="next", <{GUEST}/files/x>; rel=x; title="<{upstream.url}/>"\r\n' in head
+    assert (f'Link: <{GUEST}/up/items?page=2>; rel="next", <{GUEST}/files/x>; rel=x; '
+            f'title="<{upstream.url}/>"\r\n') in head
     assert f"Link: <https://elsewhere.example/y>; rel=y, <{GUEST}/up/items?page=9>; rel=last\r\n" in head
 
 
@@ -548,7 +553,8 @@ def test_a_document_comes_as_it_is_sent(broker):
 
     def function(peer, _):
         peer.send(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: "
+            b"chunked\r\n\r\n"
         )
         for piece in (b'{"name":"x","readme":"half a ',
                       b'sentence","dist":{"tarball":"https://files', b'.example/packages/x.tgz"}}'):
@@ -589,7 +595,8 @@ def test_64_streams_of_50_mb_need_little_memory(tmp_path, upstream, coding):
 
     def function(peer, _):
         peer.send(
-            f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{fields}Content-Length: {pieces * len(piece)}\r\n\r\n"
+            f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{fields}Content-Length: "
+            f"{pieces * len(piece)}\r\n\r\n"
             .encode())
         sent.append(peer)
         for _ in range(pieces):

@@ -1,4 +1,5 @@
-"""Where requests go, which fields pass, how paths are kept or refused, and what becomes of redirects."""
+"""Where requests go, which fields pass, how paths are kept or refused, and what becomes of
+redirects."""
 import gzip
 import select
 import signal
@@ -232,8 +233,10 @@ def test_large_field_passes(broker):
 
 def test_answers_fields(broker):
     Answering.raw = (
-        b"HTTP/1.1 200 Fine\r\nContent-Length: 2\r\nSet-Cookie: a=1\r\nX-MiXeD: 1\r\nConnection: X-Hop\r\nX-Hop: 1\r\n"
-        b"Keep-Alive: timeout=5\r\nETag: \"x\"\r\nProxy-Authenticate: Basic\r\nWWW-Authenticate: Bearer\r\n\r\nok"
+        b"HTTP/1.1 200 Fine\r\nContent-Length: 2\r\nSet-Cookie: a=1\r\nX-MiXeD: 1\r\nConnection: "
+        b"X-Hop\r\nX-Hop: 1\r\n"
+        b"Keep-Alive: timeout=5\r\nETag: \"x\"\r\nProxy-Authenticate: Basic\r\nWWW-Authenticate: "
+        b"Bearer\r\n\r\nok"
     )
     for route, cookie in [("/gateway/x", False), ("/npm/x", True)]:
         response = broker.get(route)
@@ -358,7 +361,8 @@ def test_gateway_on_loopback_never_goes_through_a_proxy(tmp_path, plain):
 
 
 def test_proxy_by_url(tmp_path, registry):
-    """https through CONNECT, with the proxy's password and nothing of the request; http by the whole URL."""
+    """https through CONNECT, with the proxy's password and nothing of the request; http by the
+    whole URL."""
     asked = []
 
     def proxy(peer):
@@ -389,7 +393,8 @@ def test_proxy_by_url(tmp_path, registry):
         }
         with Broker(tmp_path, rules=rules, options=["--proxy", address]) as broker:
             response = broker.get("/secure/x", fields=["X-Private: yes"])
-            assert response.status == 502 and response.error == "codev_upstream_tls"  # the certificate names localhost
+            # the certificate names localhost
+            assert response.status == 502 and response.error == "codev_upstream_tls"
             for head in asked:
                 assert head.startswith(
                     f"CONNECT localhost.example:{registry.port} HTTP/1.1\r\n".encode())

@@ -1,4 +1,5 @@
-"""Streams: piece by piece in both directions, back-pressure, the client that leaves, connections that went stale."""
+"""Streams: piece by piece in both directions, back-pressure, the client that leaves, connections
+that went stale."""
 import contextlib
 import hashlib
 import os
@@ -19,7 +20,8 @@ BLOCK = bytes(range(256)) * 256
 
 
 class Scene:
-    """One upstream and one broker for a test; the upstream's end of each connection comes through `peers`."""
+    """One upstream and one broker for a test; the upstream's end of each connection comes through
+    `peers`."""
 
     def __init__(self, tmp_path, handler, **options):
         self.upstream = Upstream(handler)
@@ -38,7 +40,8 @@ class Scene:
 @pytest.mark.parametrize("framing", ["chunked", "length", "close"])
 @pytest.mark.parametrize("kind", ["text/event-stream", "application/octet-stream"])
 def test_pieces_arrive_one_by_one(tmp_path, framing, kind):
-    """The upstream sends the next piece only when the client has the one before: nothing may be held back."""
+    """The upstream sends the next piece only when the client has the one before: nothing may be
+    held back."""
     steps = queue.Queue()
     head = {
         "chunked": b"Transfer-Encoding: chunked\r\n",
@@ -105,8 +108,8 @@ def test_large_answer_to_a_slow_client_in_bounded_memory(tmp_path):
 
 
 def test_pauses_without_end(tmp_path):
-    """Readers about as fast as the writer: the upstream is paused and resumed thousands of times, at every moment of the
-    broker's sending."""
+    """Readers about as fast as the writer: the upstream is paused and resumed thousands of times,
+    at every moment of the broker's sending."""
     def answer(peer, head):
         peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (LARGE // 4))
         for _ in range(LARGE // 4 // len(BLOCK)):
@@ -255,7 +258,8 @@ def test_both_directions_at_once(tmp_path):
 
 @pytest.mark.parametrize("status", ["413 Content Too Large", "200 OK"])
 def test_early_answer_while_uploading(tmp_path, status):
-    """The upstream answers without reading the body: the client sees the answer, then the connection ends."""
+    """The upstream answers without reading the body: the client sees the answer, then the
+    connection ends."""
     def handler(peer):
         peer.read_head()
         peer.answer(b"enough", status, ["Connection: close"])
@@ -283,8 +287,8 @@ def leave(client, how):
 @pytest.mark.parametrize(
     "phase", ["tls", "before-the-head", "head-only", "mid-stream", "mid-upload", "paused"])
 def test_cancel_reaches_the_upstream(tmp_path, phase, how):
-    """The client leaves; the upstream sees its connection end. The broker itself does it at once: 200 ms are allowed for
-    it, and a loaded machine gets more."""
+    """The client leaves; the upstream sees its connection end. The broker itself does it at once:
+    200 ms are allowed for it, and a loaded machine gets more."""
     reached, closed = threading.Event(), queue.Queue()
 
     def handler(peer):
@@ -396,8 +400,8 @@ def test_connections_are_kept(tmp_path):
                                                  ("POST", 502, 1), ("DELETE", 502, 1),
                                                  ("PUT", 502, 1)])
 def test_stale_connection(tmp_path, method, status, times):
-    """The upstream closes a kept connection when the next request arrives on it: a safe one is asked again on a new
-    connection, one that may have had its effect is not."""
+    """The upstream closes a kept connection when the next request arrives on it: a safe one is
+    asked again on a new connection, one that may have had its effect is not."""
     seen = []
 
     def handler(peer):
@@ -482,15 +486,16 @@ def test_more_connections_than_allowed_are_503(tmp_path):
 
 
 def is_served(broker):
-    """Not while the broker has not seen that another left: then the connection may end before it is asked anything."""
+    """Not while the broker has not seen that another left: then the connection may end before it is
+    asked anything."""
     with contextlib.suppress(BrokenPipeError):
         return broker.get("/nope").status == 404
     return False
 
 
 def test_idle_limits(tmp_path):
-    """An upstream that says nothing: 504. One that stops in mid-answer: a visible break. A client that stops in
-    mid-body: 408. An idle connection: closed."""
+    """An upstream that says nothing: 504. One that stops in mid-answer: a visible break. A client
+    that stops in mid-body: 408. An idle connection: closed."""
     stuck = threading.Event()
 
     def answer(peer, head):

@@ -1,8 +1,9 @@
-"""Clients that people use, each streaming from the tour's demo gateway through a real agent and a real broker: what they
-get arrives piece by piece, and what they say of a refusal holds the broker's own message.
+"""Clients that people use, each streaming from the tour's demo gateway through a real agent and a
+real broker: what they get arrives piece by piece, and what they say of a refusal holds the broker's
+own message.
 
-curl, Debian's python3-requests, node's fetch, and the SDKs `openai` and `@anthropic-ai/sdk`, which npm installs into the
-cache folder from the lock file in clients/.
+curl, Debian's python3-requests, node's fetch, and the SDKs `openai` and `@anthropic-ai/sdk`, which
+npm installs into the cache folder from the lock file in clients/.
 """
 import contextlib
 import importlib.util
@@ -46,7 +47,8 @@ def modules():
         return npm_modules.modules(HERE)
     except subprocess.CalledProcessError as fault:
         pytest.skip(
-            f"npm cannot install the SDKs: {fault.stderr.decode(errors='replace').strip().splitlines()[-1:]}"
+            "npm cannot install the SDKs: "
+            f"{fault.stderr.decode(errors='replace').strip().splitlines()[-1:]}"
         )
 
 
@@ -170,8 +172,8 @@ def start(request):
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_streams_piece_by_piece(client, base, gateway, start):
-    """All the text, and the first piece while the gateway still has some to send: once in a few tries, for a client may be held
-    up for the second that the stream takes."""
+    """All the text, and the first piece while the gateway still has some to send: once in a few
+    tries, for a client may be held up for the second that the stream takes."""
     assert any(first_piece_comes_early(client, base, gateway, start) for _ in range(5))
 
 
@@ -202,7 +204,8 @@ def refusal(client, start, base, route):
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_refusals_show_the_brokers_message(client, base, broker, start):
-    """An unknown name, an upstream that is down, and a login that has ended, the client's own way of saying it."""
+    """An unknown name, an upstream that is down, and a login that has ended, the client's own way
+    of saying it."""
     expected = [("nope", 404, "no rule of that name in sandbox-egress.json"),
                 ("down", 502, "the upstream could not be reached")]
     for route, status, message in expected:

@@ -9,7 +9,8 @@ DOCUMENTS = ["doc/security.md", "test/qemu/README.md"]
 
 
 def named(document):
-    """(file, test or None) of every mention; `::NAME` alone goes on with the file named before it."""
+    """(file, test or None) of every mention; `::NAME` alone goes on with the file named before it.
+    """
     file = None
     for name, test in re.findall(r"`((?:[\w/]*test_\w+\.(?:py|c))?)(?:::(\w+\*?))?`",
                                  (TOP / document).read_text()):

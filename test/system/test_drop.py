@@ -1,6 +1,6 @@
-"""The drop and its deny list on this machine's kernel: programs that an agent's user runs every day work behind it, and
-what must fail fails with the errno that the design names. The programs are Debian's own; one that is not installed is
-skipped by name.
+"""The drop and its deny list on this machine's kernel: programs that an agent's user runs every day
+work behind it, and what must fail fails with the errno that the design names. The programs are
+Debian's own; one that is not installed is skipped by name.
 
 Needs root; skipped with the reason otherwise."""
 
@@ -127,7 +127,8 @@ def test_git(home):
 
 
 def test_gdb(home):
-    """A debugger starts its program without address randomisation, traces it and reads its memory."""
+    """A debugger starts its program without address randomisation, traces it and reads its memory.
+    """
     source, program = home / "p.c", home / "p"
     source.write_text("int value = 42;\nint main(void) { value++; return 0; }\n")
     if not shutil.which("gcc"):
@@ -194,7 +195,8 @@ def test_calls(home, name, arguments, answer):
 
 
 def test_calls_with_user_namespaces(home):
-    """The filter lets namespaces and mounts through to the kernel's own checks; the rest stays refused."""
+    """The filter lets namespaces and mounts through to the kernel's own checks; the rest stays
+    refused."""
     assert call(home, "unshare", 0x10000000, namespaces=True) == "worked"
     assert call(home, "mount", 0, 0, 0, 0, 0, namespaces=True) in ("EPERM", "EFAULT")
     assert call(home, "io_uring_setup", 1, 0, namespaces=True) == "ENOSYS"

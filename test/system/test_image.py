@@ -1,7 +1,8 @@
-"""The guest image: two builds give the same bytes, tar and erofs hold the same tree, and the tree is what it should be.
+"""The guest image: two builds give the same bytes, tar and erofs hold the same tree, and the tree
+is what it should be.
 
-The programs in it come from the build folder when they are there; small stand-ins take their place otherwise, since
-what is tested is the builder."""
+The programs in it come from the build folder when they are there; small stand-ins take their place
+otherwise, since what is tested is the builder."""
 
 import os
 import pathlib
@@ -40,7 +41,8 @@ def image(tmp_path_factory):
 
 
 def members(file):
-    """Everything that a tree's entries say, but times: name -> (type, mode, uid, gid, link, content)."""
+    """Everything that a tree's entries say, but times: name -> (type, mode, uid, gid, link,
+    content)."""
     with tarfile.open(fileobj=file, mode="r|") as tar:
         return {
             os.path.normpath(m.name): (m.type, m.mode, m.uid, m.gid, m.linkname,
@@ -55,8 +57,9 @@ def tar_members(image):
 
 
 def test_two_builds_give_the_same_bytes(image, tmp_path):
-    """The second with another umask, another folder for temporary files (on another file system, when /dev/shm is
-    one: its directories list their names in another order), language and time zone."""
+    """The second with another umask, another folder for temporary files (on another file system,
+    when /dev/shm is one: its directories list their names in another order), language and time
+    zone."""
     scratch = pathlib.Path("/dev/shm")
     old = os.umask(0o077)
     try:
@@ -77,7 +80,8 @@ def test_an_ordinary_user_builds_the_same_bytes(image, tmp_path):
     other.mkdir()
     for name in ("codev-init", "codev-agent"):
         shutil.copy(image / name, other / name)
-    # What the builder reads is copied to where nobody may read it; the working tree may lie in a closed folder.
+    # What the builder reads is copied to where nobody may read it; the working tree may lie in a
+    # closed folder.
     shutil.copytree(TOP / "rootfs", other / "rootfs")
     (other / "sysroot" / "bin").mkdir(parents=True)
     shutil.copy(BUILD / "sysroot" / ARCH / "bin" / "busybox", other / "sysroot" / "bin" / "busybox")

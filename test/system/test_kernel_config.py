@@ -1,4 +1,5 @@
-"""kconfig/check.sh finds what Kconfig drops or adds without a word; kconfig/hardening answers what is recommended and not so."""
+"""kconfig/check.sh finds what Kconfig drops or adds without a word; kconfig/hardening answers what
+is recommended and not so."""
 
 import collections
 import os
@@ -125,7 +126,8 @@ def test_every_complaint_about_hardening_is_answered():
             unanswered.append(f"{'|'.join(advice.names)} {advice.wanted} ({', '.join(bad)})")
         if advice.answer and not bad and set(advice.arches) <= set(configs):
             needless.append("|".join(advice.names))
-    assert not unanswered, "follow the advice in kconfig/*.config, or say in kconfig/hardening why not"
+    assert not unanswered, ("follow the advice in kconfig/*.config, or say in kconfig/hardening "
+                            "why not")
     assert not needless, "these are followed: their answers in kconfig/hardening go"
 
 

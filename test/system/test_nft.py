@@ -1,8 +1,9 @@
-"""The firewall on this machine's kernel, in network namespaces of its own: what nft (the program) reads there, which
-packets pass, and what happens when others meddle. A namespace lives as long as the processes in it, which the fixtures
-end, so nothing is left behind.
+"""The firewall on this machine's kernel, in network namespaces of its own: what nft (the program)
+reads there, which packets pass, and what happens when others meddle. A namespace lives as long as
+the processes in it, which the fixtures end, so nothing is left behind.
 
-Needs root (to make namespaces) and a kernel with nf_tables; skipped with the reason where either is absent."""
+Needs root (to make namespaces) and a kernel with nf_tables; skipped with the reason where either is
+absent."""
 
 import os
 import pathlib
@@ -252,7 +253,8 @@ def test_another_interface_called_lo_does_not_pass(inside, outside, cable):
 
 def test_a_table_left_behind_is_replaced(inside):
     inside.nft(
-        "add table inet codev; add chain inet codev output { type filter hook output priority 5; policy accept; };"
+        "add table inet codev; add chain inet codev output { type filter hook output priority 5; "
+        "policy accept; };"
         "add set inet codev things { type ipv4_addr; }; add rule inet codev output accept")
     inside.firewall()
     assert inside.ruleset() == RULESET
@@ -260,7 +262,8 @@ def test_a_table_left_behind_is_replaced(inside):
 
 def test_a_table_of_another_family_is_no_matter(inside):
     inside.nft(
-        "add table ip codev; add chain ip codev output { type filter hook output priority 0; policy drop; }"
+        "add table ip codev; add chain ip codev output { type filter hook output priority 0; "
+        "policy drop; }"
     )
     firewall = inside.firewall()
     assert RULESET in inside.ruleset()

@@ -1,4 +1,5 @@
-"""Each kind of proxy, real ones: squid by HTTP, by TLS and with logins, microsocks; and what none of them is told."""
+"""Each kind of proxy, real ones: squid by HTTP, by TLS and with logins, microsocks; and what none
+of them is told."""
 import contextlib
 import os
 import shutil
@@ -282,7 +283,8 @@ def test_connect_holds_nothing_of_the_guest(tmp_path):
 
 @pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])
 def test_no_proxy(start, nginx, variable):
-    """The proxy is dead: what works went directly. By name, suffix of it, port; an entry for other ports is none."""
+    """The proxy is dead: what works went directly. By name, suffix of it, port; an entry for other
+    ports is none."""
     name, _ = outside()
     dead = {"all_proxy": "http://127.0.0.1:1"}
     for entry, secure, plain in [(name, True, True), ("*", True, True),
@@ -298,7 +300,8 @@ def test_no_proxy(start, nginx, variable):
 
 
 def test_no_proxy_by_network(tmp_path):
-    """A proxy answers for what is not listed; what is listed is not sent to it, whatever comes of that."""
+    """A proxy answers for what is not listed; what is listed is not sent to it, whatever comes of
+    that."""
     asked = []
 
     def proxy(peer, head):

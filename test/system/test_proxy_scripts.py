@@ -1,5 +1,6 @@
-"""PAC scripts: by file, HTTP and HTTPS; candidates in order; scripts that are slow, huge, broken or hostile; and the process
-that runs them. Between broker and script there is the real libproxy with its interpreter."""
+"""PAC scripts: by file, HTTP and HTTPS; candidates in order; scripts that are slow, huge, broken or
+hostile; and the process that runs them. Between broker and script there is the real libproxy with
+its interpreter."""
 import contextlib
 import itertools
 import os
@@ -184,7 +185,8 @@ def test_second_candidate(start, squid, first):
 
 
 def test_candidate_of_another_kind_goes_on(start, squid, certificates):
-    """An HTTP proxy that is called a SOCKS proxy, and one without TLS that is called an HTTPS proxy."""
+    """An HTTP proxy that is called a SOCKS proxy, and one without TLS that is called an HTTPS
+    proxy."""
     for kind in ("SOCKS5", "HTTPS"):
         broker = start(pac(f"{kind} localhost:{squid.port}; PROXY localhost:{squid.port}"))
         check(broker, f"localhost:{squid.port}")
@@ -195,7 +197,8 @@ def test_https_candidate(start, squid):
 
 
 def test_dead_candidate_is_tried_last(start, squid):
-    """Once known as dead: with a proxy that swallows connections the next request would wait again."""
+    """Once known as dead: with a proxy that swallows connections the next request would wait again.
+    """
     import socket
     with socket.create_server(("127.0.0.1", 0), backlog=1) as hole:
         port = hole.getsockname()[1]
@@ -278,7 +281,8 @@ def test_chosen_proxy_gets_no_login(start, basic):
                                                  (("--proxy-auth-host", "LOCALHOST"), True),
                                                  (("--proxy-auth-host", "other.example"), False)])
 def test_negotiate_for_hosts_that_are_listed(start, options, negotiates, tmp_path):
-    """A proxy that offers all kinds. There is no ticket to send: that the place of tickets was read tells who tried."""
+    """A proxy that offers all kinds. There is no ticket to send: that the place of tickets was read
+    tells who tried."""
     from broker_harness import Upstream, serve_with
 
     heads = []
@@ -290,7 +294,8 @@ def test_negotiate_for_hosts_that_are_listed(start, options, negotiates, tmp_pat
             "Proxy-Authenticate: Basic realm=x"
         ])
     tickets = tmp_path / "tickets"
-    # a file of the ccache format, version 4: a principal u@R and no ticket (libkrb5 1.20 dies of files that are none)
+    # a file of the ccache format, version 4: a principal u@R and no ticket (libkrb5 1.20 dies of
+    # files that are none)
     tickets.write_bytes(b"\5\4\0\0" + b"".join(part.to_bytes(4, "big")
                                                for part in (1, 1, 1)) + b"R" + b"\0\0\0\1u")
     os.utime(tickets, (0, time.time()))
@@ -490,7 +495,8 @@ def memory_of(pid):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root reads another process's memory")
 def test_the_process_knows_no_secret(start):
-    """Neither the gateway's token nor the sandbox's; no descriptor but its socket; no variable that nobody chose."""
+    """Neither the gateway's token nor the sandbox's; no descriptor but its socket; no variable that
+    nobody chose."""
     broker = start(LOOP,
                    environment={
                        "SECRET_OF_THE_USER": "do-not-pass",

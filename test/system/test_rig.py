@@ -1,4 +1,5 @@
-"""What the tests stand on: procfs, while a process changes that it looks at, and the end of a relay."""
+"""What the tests stand on: procfs, while a process changes that it looks at, and the end of a
+relay."""
 import os
 import socket
 import subprocess
@@ -10,11 +11,13 @@ import procfs
 from broker_harness import Relay
 from wsl_namespaces import eldest
 
-RESTLESS = "import os, time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: os.close(os.dup(0))"
+RESTLESS = ("import os, time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: "
+            "os.close(os.dup(0))")
 
 
 def test_descriptors_that_come_and_go():
-    """Once there is a number that is gone before its name is read: then the plain way fails, and ours does not."""
+    """Once there is a number that is gone before its name is read: then the plain way fails, and
+    ours does not."""
     gone = 0
     with subprocess.Popen([sys.executable, "-c", RESTLESS]) as process:
         while not procfs.has_ended(process.pid):
@@ -34,7 +37,8 @@ def test_descriptors_that_come_and_go():
 
 
 def test_a_relay_of_the_rig_that_has_ended_accepts_nobody():
-    """Its thread was left in accept(2): the next relay's listener got the number, and now and then its clients, too."""
+    """Its thread was left in accept(2): the next relay's listener got the number, and now and then
+    its clients, too."""
     with Relay(None) as relay:
         assert relay.acceptor.is_alive()
     assert not relay.acceptor.is_alive()

@@ -1,4 +1,5 @@
-"""codev-sandbox against guests that behave, that fail and that mean harm. The guest is fake_guest.py: see there."""
+"""codev-sandbox against guests that behave, that fail and that mean harm. The guest is
+fake_guest.py: see there."""
 import base64
 import hashlib
 import json
@@ -35,7 +36,8 @@ def test_the_exit_status_is_the_commands(rig, event, status):
 
 def test_a_failed_stage_is_one_line_and_125(rig):
     status, out, err = rig.run(
-        "channel = guest.hello(); channel.send({'event': 'failed', 'stage': 'firewall', 'error': 'no nf_tables'});"
+        "channel = guest.hello(); channel.send({'event': 'failed', 'stage': 'firewall', 'error': "
+        "'no nf_tables'});"
         "guest.note(channel.command())")
     assert (status, out, err) == (125, b"", "codev-sandbox: firewall: no nf_tables\n")
     assert rig.notes() == [{"command": "ack"}]
@@ -162,7 +164,8 @@ def test_what_is_no_event_ends_the_sandbox(rig, said):
 
 
 def test_an_endless_line_ends_the_sandbox(rig):
-    scenario = "channel = guest.ready()\ntry:\n while True: channel.send(b'x' * 65536)\nexcept OSError: pass\n"
+    scenario = ("channel = guest.ready()\ntry:\n while True: channel.send(b'x' * 65536)\nexcept "
+                "OSError: pass\n")
     status, _, err = rig.run(scenario)
     assert status == 125
     assert "longer than" in err
@@ -327,7 +330,8 @@ def qemu_arguments(rig, *options):
 
 @pytest.mark.parametrize("count", [1, 16, 17, 64])
 def test_where_the_folders_devices_are_on_the_bus(rig, count):
-    """A slot each, chosen by QEMU, as long as there are few; else eight in one, so that 64 need eight of the 32."""
+    """A slot each, chosen by QEMU, as long as there are few; else eight in one, so that 64 need
+    eight of the 32."""
     options = []
     for number in range(count):
         (rig.folder / f"m{number}").mkdir()
@@ -385,7 +389,8 @@ channel.wait_for('ack')
 
 def test_a_second_signal_kills(rig):
     process = rig.start(
-        "channel = guest.ready(); guest.note('up'); channel.wait_for('shutdown'); guest.note('asked');"
+        "channel = guest.ready(); guest.note('up'); channel.wait_for('shutdown'); "
+        "guest.note('asked');"
         "time.sleep(1000)")
     rig.wait_for_note("up")
     process.send_signal(signal.SIGTERM)
@@ -419,7 +424,8 @@ def test_sigkill_leaves_no_process_and_the_next_start_sweeps(rig):
 
 def test_a_killed_helper_ends_the_sandbox(rig):
     process = rig.start(
-        "channel = guest.ready(); guest.note({'pid': os.getpid()}); guest.note('up'); time.sleep(1000)"
+        "channel = guest.ready(); guest.note({'pid': os.getpid()}); guest.note('up'); "
+        "time.sleep(1000)"
     )
     rig.wait_for_note("up")
     os.kill(rig.notes()[0]["pid"], signal.SIGKILL)
@@ -570,7 +576,8 @@ def test_a_reply_after_the_clients_end_of_sending_arrives_whole(rig):
 
 @pytest.mark.parametrize("last", [b"", b"\0", b"\0\5half"])
 def test_a_stream_that_breaks_off_inside_is_no_end_outside(rig, last):
-    """Who closed the connection to the guest, and why, does not matter: the server's end did not come."""
+    """Who closed the connection to the guest, and why, does not matter: the server's end did not
+    come."""
     part = f"""
     connection.sendall(b'a part')
     assert connection.recv(100) == b'go on'
@@ -736,7 +743,8 @@ def test_help_and_version():
 
 
 def test_what_faces_the_guest_gets_no_secret_of_the_environment(rig):
-    """A guest that breaks out of the virtual machine reads the environment of what it broke into."""
+    """A guest that breaks out of the virtual machine reads the environment of what it broke into.
+    """
     status, _, err = rig.run(
         "guest.note({'environment': sorted(os.environ)}); channel = guest.ready(); " +
         EXIT % "'code': 0",

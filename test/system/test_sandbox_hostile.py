@@ -1,4 +1,5 @@
-"""A guest whose kernel and init are somebody else's: what it says must not pass for the host's own word, nor reach a terminal."""
+"""A guest whose kernel and init are somebody else's: what it says must not pass for the host's own
+word, nor reach a terminal."""
 import json
 import os
 import pty
@@ -20,7 +21,8 @@ def rig():
 
 @pytest.mark.parametrize("name", ["way_in", "broker_ready", "broker", "broker_exit", "notice"])
 def test_events_of_the_host_cannot_be_said_by_the_guest(rig, name):
-    scenario = f"channel = guest.ready(); channel.send({{'event': {name!r}, 'path': '/tmp/mine', 'text': 'mine'}}); time.sleep(60)"
+    scenario = (f"channel = guest.ready(); channel.send({{'event': {name!r}, 'path': '/tmp/mine', "
+                f"'text': 'mine'}}); time.sleep(60)")
     status, _, err = rig.run(scenario)
     assert status == 125 and err.count("\n") == 1 and f"`{name}`" in err
     assert not any("mine" in json.dumps(event) for event in rig.events())
@@ -39,14 +41,16 @@ def test_an_event_that_can_be_read_two_ways_is_none(rig, line):
 
 
 def test_warnings_without_end_are_told_for_a_while(rig):
-    scenario = "channel = guest.ready()\nfor i in range(5000): channel.send({'event': 'warning', 'text': 'w' * 100})\n" + EXIT % "'code': 0"
+    scenario = ("channel = guest.ready()\nfor i in range(5000): channel.send({'event': 'warning', "
+                "'text': 'w' * 100})\n") + EXIT % "'code': 0"
     status, _, err = rig.run(scenario)
     assert status == 0
     assert err.count("\n") == 1001 and err.endswith("further ones are omitted\n")
 
 
 def on_terminal(rig, scenario, *arguments, which):
-    """What a terminal gets that is standard output, or error, of a run whose other descriptors are none."""
+    """What a terminal gets that is standard output, or error, of a run whose other descriptors are
+    none."""
     ours, theirs = pty.openpty()
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, which: theirs}
     process = rig.start(scenario, *arguments, **streams)
@@ -76,7 +80,8 @@ for piece in (b'\\x1b]52;c;bWluZQ==\\x07one\\n', b'tw\\xc3', b'\\xb6\\x1b[2J\\n\
 
 
 def test_a_terminals_bytes_are_taken_from_a_command_that_has_one_only(rig):
-    scenario = "channel = guest.ready(); channel.send({'event': 'output', 'stream': 'tty', 'data': 'G1sySg=='}); time.sleep(60)"
+    scenario = ("channel = guest.ready(); channel.send({'event': 'output', 'stream': 'tty', "
+                "'data': 'G1sySg=='}); time.sleep(60)")
     status, seen = on_terminal(rig, scenario, which="stdout")
     assert (status, seen) == (125, b"")
     config = rig.folder / "config.json"
@@ -119,7 +124,8 @@ def test_rules_of_the_app_that_lie_in_a_mount_by_a_link(rig):
     (data / "sandbox-egress.json").symlink_to(work / "rules.json")
     status, _, err = rig.run("", "--mount", work, "--app-data", data)
     assert status == 125
-    assert err == f"codev-sandbox: mounts: mount {work} refused: it contains the rules file {work / 'rules.json'}\n"
+    assert err == (f"codev-sandbox: mounts: mount {work} refused: it contains the rules file "
+                   f"{work / 'rules.json'}\n")
 
 
 @pytest.mark.parametrize("option", ["--broker", "--qemu", "--virtiofsd", "--vsock-device"])
@@ -140,11 +146,13 @@ def test_programs_of_the_host_are_not_the_guests_to_change(rig, option):
                             text=True,
                             timeout=PATIENCE)
     assert result.returncode == 125
-    assert result.stderr == f"codev-sandbox: mounts: mount {work} refused: it contains the program {program}\n"
+    assert result.stderr == (f"codev-sandbox: mounts: mount {work} refused: it contains the "
+                             f"program {program}\n")
 
 
 def test_ready_counts_once(rig):
-    scenario = "channel = guest.ready()\nfor i in range(100): channel.send({'event': 'ready', 'boot_ms': 1.0, 'checks': []})\n" + EXIT % "'code': 0"
+    scenario = ("channel = guest.ready()\nfor i in range(100): channel.send({'event': 'ready', "
+                "'boot_ms': 1.0, 'checks': []})\n") + EXIT % "'code': 0"
     status, _, err = rig.run(scenario, "--timeline")
     assert status == 0 and err.count("together") == 1
 

@@ -1,4 +1,5 @@
-"""No code that exists for tests alone is in a shipped program: by the symbols of the programs before they are stripped."""
+"""No code that exists for tests alone is in a shipped program: by the symbols of the programs
+before they are stripped."""
 import os
 import pathlib
 import re

@@ -1,7 +1,8 @@
 """Raw requests and JSON texts that others wrote, against the real broker process.
 
-Each raw request goes to the broker on a connection of its own, whole and byte by byte: once as it is, for its verdict,
-and once aimed at a recording upstream, for what reaches it. The rules' suite goes through `codev-broker --check`.
+Each raw request goes to the broker on a connection of its own, whole and byte by byte: once as it
+is, for its verdict, and once aimed at a recording upstream, for what reaches it. The rules' suite
+goes through `codev-broker --check`.
 """
 import collections
 import concurrent.futures
@@ -90,14 +91,16 @@ def test_verdict_of_every_raw_request(tmp_path, way):
 # --- what reaches the upstream --------------------------------------------------------------------
 
 def aimed(case, number, every):
-    """The raw request with its target under the rule `w` and the case's number; with `every`, all its request lines."""
+    """The raw request with its target under the rule `w` and the case's number; with `every`, all
+    its request lines."""
     return re.sub(
         rb"(?:\A(?:\r\n)*|(?<=\n))([!-~]+[ \t]+)/" if every else rb"\A((?:\r\n)*[!-~]+[ \t]+)/",
         rb"\1/w/c%d/" % number, case["raw"])
 
 
 def content_of(raw):
-    """(method, target, body) of a request that the broker has served, read leniently: it must be what the upstream saw."""
+    """(method, target, body) of a request that the broker has served, read leniently: it must be
+    what the upstream saw."""
     head, _, rest = raw.lstrip(b"\r\n").partition(b"\r\n\r\n")
     method, target, _ = head.split(b"\r\n")[0].split(b" ")
     fields = {
@@ -116,9 +119,9 @@ def content_of(raw):
 @pytest.mark.parametrize("every", [False, True], ids=["first", "every"])
 @pytest.mark.parametrize("way", WAYS)
 def test_one_request_is_one_request_upstream(tmp_path, way, every):
-    """The recording upstream sees exactly the request that was answered from there, or none, and never more requests
-    than the log has. "every": the suite's pipelined requests are aimed too, and what might be a second request in a
-    body."""
+    """The recording upstream sees exactly the request that was answered from there, or none, and
+    never more requests than the log has. "every": the suite's pipelined requests are aimed too, and
+    what might be a second request in a body."""
     cases = raw_requests()
     if every:  # those that hold more than one line like a request's
         cases = [
@@ -163,7 +166,8 @@ def test_one_request_is_one_request_upstream(tmp_path, way, every):
             first = requests[0]
             assert (first.method, first.target, first.body) == content_of(raw), (case["id"], raw)
     print(
-        f"{way}: {len(cases)} cases, {answered} answers from upstream, {len(recorder.requests)} requests there"
+        f"{way}: {len(cases)} cases, {answered} answers from upstream, {len(recorder.requests)} "
+        "requests there"
     )
     assert answered > (10 if every else 100)
 
@@ -175,7 +179,8 @@ MEANINGS = ("expected an object of name to URL", "the URL ", "a rule's name",
 
 
 def test_every_json_text_as_rules(tmp_path):
-    """n_ is refused as malformed at a position; what is wrong with a y_ is only what it says; i_ may be either."""
+    """n_ is refused as malformed at a position; what is wrong with a y_ is only what it says; i_
+    may be either."""
     files = sorted(suite("json/test_parsing").iterdir())
     tmp_path.chmod(0o700)
     token = tmp_path / "token"

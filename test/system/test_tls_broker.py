@@ -1,4 +1,5 @@
-"""The broker's TCP port as strangers meet it: TLS 1.2 with one key, two suites, and nothing else."""
+"""The broker's TCP port as strangers meet it: TLS 1.2 with one key, two suites, and nothing else.
+"""
 
 import contextlib
 import hashlib
@@ -211,8 +212,8 @@ def first_hello(broker):
 
 
 def test_silence_and_half_handshakes_do_not_stand_in_the_way(broker):
-    """65 strangers, one more than may be unauthenticated, each stuck at another byte of a real hello. Nobody who knows
-    the key waits longer than their time, and none of them gets a word."""
+    """65 strangers, one more than may be unauthenticated, each stuck at another byte of a real
+    hello. Nobody who knows the key waits longer than their time, and none of them gets a word."""
     hello = first_hello(broker)
     before = broker.descriptors()
     began = time.monotonic()

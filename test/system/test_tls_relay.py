@@ -1,4 +1,5 @@
-"""The real agent before the real broker over TCP: what crosses the network, whole or visibly broken, and to whom."""
+"""The real agent before the real broker over TCP: what crosses the network, whole or visibly
+broken, and to whom."""
 
 import contextlib
 import os
@@ -82,7 +83,8 @@ def test_a_pipeline_of_requests(broker):
 # --- who gets the token ---------------------------------------------------------------------------
 
 class Impostor:
-    """A process that has taken over the broker's port: records every byte, and may speak TLS with a key of its own."""
+    """A process that has taken over the broker's port: records every byte, and may speak TLS with a
+    key of its own."""
 
     def __init__(self, context=None, answer=True):
         self.listener, self.context, self.answer = listen_tcp(), context, answer
@@ -230,8 +232,9 @@ def test_a_new_broker_with_a_new_key_after_a_new_record(broker, tmp_path, upstre
 
 
 def test_a_new_record_reaches_those_who_are_on_their_way(broker):
-    """A client whose agent shakes hands with somebody who says nothing gets to the broker that the new record names, before
-    the handshake's own limit of 5 s. (Once in a few tries: a test may be held up for longer than that.)"""
+    """A client whose agent shakes hands with somebody who says nothing gets to the broker that the
+    new record names, before the handshake's own limit of 5 s. (Once in a few tries: a test may be
+    held up for longer than that.)"""
     def goes_on_at_once():
         began = time.monotonic()
         with Impostor(answer=False) as mute, agent_to(
@@ -293,7 +296,8 @@ def test_an_answer_that_ends_by_closing_is_whole_or_broken(broker):
 
 
 def test_a_quiet_connection_ends_cleanly(tmp_path, upstream):
-    """Between requests: a client that keeps its connection must not take the broker's time limit for a break."""
+    """Between requests: a client that keeps its connection must not take the broker's time limit
+    for a break."""
     with SecureBroker(tmp_path, rules=rules_of(upstream), options=["--idle-timeout",
                                                                    "3s"]) as broker:
         with agent_to(broker) as (_, front), AgentClient(front) as client:
@@ -361,8 +365,9 @@ def test_a_hundred_aborted_transfers_leave_nothing_behind(broker):
 # --- many, and slow -------------------------------------------------------------------------------
 
 def test_readers_that_pause_until_all_rings_are_full(broker):
-    """Records then end in the midst of the agent's ring, at its end, and where there is no room for another: whatever was
-    taken from the socket is delivered, though no event tells of it any more."""
+    """Records then end in the midst of the agent's ring, at its end, and where there is no room for
+    another: whatever was taken from the socket is delivered, though no event tells of it any more.
+    """
     with agent_to(broker) as (_, front), contextlib.ExitStack() as stack:
         front.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF,
                          65536)  # inherited by what the agent accepts

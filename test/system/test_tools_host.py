@@ -1,8 +1,9 @@
-"""The machine's own package clients, newer than the guest image's, before a real broker and the world of test/world: with
-the environment that codev-init would set, which its own code prints, and nothing else.
+"""The machine's own package clients, newer than the guest image's, before a real broker and the
+world of test/world: with the environment that codev-init would set, which its own code prints, and
+nothing else.
 
-What runs in a sandbox is tested in test/qemu/test_tools.py; here the same commands (test/world/inside.sh) run in a second,
-and the broker may be one with sanitizers.
+What runs in a sandbox is tested in test/qemu/test_tools.py; here the same commands
+(test/world/inside.sh) run in a second, and the broker may be one with sanitizers.
 """
 import json
 import os

@@ -1,8 +1,10 @@
-"""`codev-init --wsl` on this machine's kernel, in a pretended WSL (wsl_namespaces.py): what a start gives, what it leaves alone,
-how it ends, and what happens when somebody kills or changes parts of it.
+"""`codev-init --wsl` on this machine's kernel, in a pretended WSL (wsl_namespaces.py): what a start
+gives, what it leaves alone, how it ends, and what happens when somebody kills or changes parts of
+it.
 
-Needs root and a kernel with nf_tables, overlayfs and namespaces; skipped with the reason otherwise. What only another
-kernel can show (modules that are missing, binfmt, vsock) is tested in the rig of test/qemu."""
+Needs root and a kernel with nf_tables, overlayfs and namespaces; skipped with the reason otherwise.
+What only another kernel can show (modules that are missing, binfmt, vsock) is tested in the rig of
+test/qemu."""
 import base64
 import contextlib
 import json
@@ -72,7 +74,8 @@ def nothing_left(rig):
 
 
 def shell(rig, script, **more):
-    """Runs a script as the server of a sandbox, and returns what it wrote, with its end and exit status."""
+    """Runs a script as the server of a sandbox, and returns what it wrote, with its end and exit
+    status."""
     sandbox = rig.start(rig.config(argv=["sh", "-c", script], port=None, **more))
     last, status = sandbox.end()
     return sandbox.output_of().decode(), last, status
@@ -217,7 +220,8 @@ def test_signals_reach_the_server(rig):
 
 @pytest.mark.parametrize("stdio", ["socket", "tty"])
 def test_other_standard_streams(rig, stdio):
-    """A long line comes through whole, also over a terminal, which neither echoes it nor cuts it at 4095 bytes."""
+    """A long line comes through whole, also over a terminal, which neither echoes it nor cuts it at
+    4095 bytes."""
     secret = "s" * 60000
     sandbox = rig.ready(rig.config(server={"env": {"LONG": secret}}), stdio=stdio)
     assert secret not in repr(sandbox.events)
@@ -294,7 +298,8 @@ def test_the_sandbox_is_confined(rig):
 
 
 def test_nothing_gets_out(rig):
-    """To live listeners of the VM's network and of Windows, over TCP, each at once and none seen."""
+    """To live listeners of the VM's network and of Windows, over TCP, each at once and none seen.
+    """
     def serve(family, address):
         def make():
             listener = socket.socket(family)
@@ -343,7 +348,8 @@ def test_nothing_gets_out(rig):
 
 
 def test_who_starts_it_leaves_no_mark(rig):
-    """A umask, a variable, a signal that is ignored, a limit: nothing of these comes in. A crash starts nobody's handler."""
+    """A umask, a variable, a signal that is ignored, a limit: nothing of these comes in. A crash
+    starts nobody's handler."""
     prefix = ["sh", "-c", "umask 077; trap '' HUP USR1; export MARK=1; exec \"$@\"", "sh"]
     script = """
         umask; env | grep -c MARK; grep -E '^Sig(Ign|Blk)' /proc/self/status | cut -f2; stat -c %a /workspace /workspace/a
@@ -357,7 +363,8 @@ def test_who_starts_it_leaves_no_mark(rig):
 
 
 def test_cgroups_lie_below_the_group_it_was_started_in(rig):
-    """Whatever that is called and wherever cgroup2 is mounted; nothing above it is written, and all of it goes away."""
+    """Whatever that is called and wherever cgroup2 is mounted; nothing above it is written, and all
+    of it goes away."""
     base = next(
         (path for path in (pathlib.Path("/sys/fs/cgroup/unified"), pathlib.Path("/sys/fs/cgroup"))
          if (path / "cgroup.procs").exists()), None)
@@ -449,7 +456,8 @@ def test_two_sandboxes_do_not_meet(rig):
     def server(name):
         return [
             "sh", "-c",
-            f"nc -ll -p 4096 -e sh -c 'read line; echo {name}; echo $(nc -w 2 127.0.0.1 5000 </dev/null)' & "
+            f"nc -ll -p 4096 -e sh -c 'read line; echo {name}; echo $(nc -w 2 127.0.0.1 5000 "
+            "</dev/null)' & "
             f"[ {name} = first ] && nc -ll -p 5000 -e echo private & wait"
         ]
 
@@ -617,7 +625,8 @@ def test_a_flush_outside_changes_nothing(rig):
 
 
 class Loop:
-    """connect() to a live listener of Windows from inside, as root, again and again, until it is ended."""
+    """connect() to a live listener of Windows from inside, as root, again and again, until it is
+    ended."""
 
     def __init__(self, rig, sandbox):
         self.listener = wsl_namespaces.in_network(rig.windows.pid, lambda: socket.create_server(
@@ -694,7 +703,8 @@ def test_a_firewall_that_cannot_be_restored_kills_everything(rig):
 # ---- refusals ----
 
 def refused(rig, stage, words, **more):
-    """The start is refused in this stage, for this reason, before any child ran, and nothing of a table is left."""
+    """The start is refused in this stage, for this reason, before any child ran, and nothing of a
+    table is left."""
     sandbox = rig.start(None, **more)
     sandbox.send(rig.config())
     last, status = sandbox.end()
@@ -793,7 +803,8 @@ FETCH = [
 
 
 def fetch(rig, sandbox, path):
-    """What the server's wget says; nothing when the way in was closed, as while an agent is started again."""
+    """What the server's wget says; nothing when the way in was closed, as while an agent is started
+    again."""
     stream = rig.way_in(sandbox)
     if stream is None:
         return ""
@@ -833,7 +844,8 @@ def test_a_wrong_token_or_pin_is_no_start(rig, broker):
 
 
 def test_secrets_are_where_they_are_needed_only(rig, broker):
-    """The token is in the memory of the outer agent, PID 1 and the process outside; in no argument, environment or file."""
+    """The token is in the memory of the outer agent, PID 1 and the process outside; in no argument,
+    environment or file."""
     sandbox = rig.ready(rig.config(argv=FETCH, relay=broker.relay))
     token = broker.relay["token"].encode()
     for pid in [sandbox.outer, *descendants_of(sandbox)]:

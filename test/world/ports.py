@@ -1,8 +1,9 @@
 """Ports for servers of others, which are told a number and bind it themselves a moment later.
 
-They lie below the range from which the kernel gives ports to whoever asks for none in particular, and each belongs to one
-process of the tests at a time: to the one that holds a lock of that number, a name in the abstract namespace of Unix sockets,
-until it ends. So neither a connection nor a test beside this one takes it meanwhile."""
+They lie below the range from which the kernel gives ports to whoever asks for none in particular,
+and each belongs to one process of the tests at a time: to the one that holds a lock of that number,
+a name in the abstract namespace of Unix sockets, until it ends. So neither a connection nor a test
+beside this one takes it meanwhile."""
 import contextlib
 import pathlib
 import random
@@ -29,7 +30,8 @@ def lock(port):
 
 
 def free_port(address="127.0.0.1"):
-    """A port on which nobody listens at this address, and which nobody else is given as long as this process lives."""
+    """A port on which nobody listens at this address, and which nobody else is given as long as
+    this process lives."""
     ports = list(range(FIRST, max(first_of_the_kernels(), FIRST + 1000)))
     random.shuffle(ports)
     for port in ports:

@@ -1,4 +1,5 @@
-"""The folder that inside.sh works in: projects written outside, the keys that a user would have, the clients."""
+"""The folder that inside.sh works in: projects written outside, the keys that a user would have,
+the clients."""
 import json
 import os
 import pathlib
@@ -10,7 +11,8 @@ import world_npm
 
 
 def default_registry():
-    """The address that npm has built in, asked of npm itself: lock files written elsewhere are full of it."""
+    """The address that npm has built in, asked of npm itself: lock files written elsewhere are full
+    of it."""
     environment = {
         name: value
         for name, value in os.environ.items() if not name.lower().startswith("npm_config_")
@@ -28,7 +30,8 @@ def default_registry():
 
 
 def lock_file(registry, packages, wanted):
-    """package-lock.json of a project that needs `wanted`: packages is name -> (integrity, dependencies)."""
+    """package-lock.json of a project that needs `wanted`: packages is name -> (integrity,
+    dependencies)."""
     entries = {"": {"name": "mine", "version": "1.0.0", "dependencies": {wanted: "^1.0.0"}}}
     for name, (integrity, dependencies) in packages.items():
         file = f"{name.rpartition('/')[2]}-1.0.0.tgz"
@@ -56,7 +59,8 @@ def write_project(folder, lock):
 
 
 def prepare(folder, outside):
-    """`outside` is a running World. The folder and what is in it belong to uid 1000 where we may give it away."""
+    """`outside` is a running World. The folder and what is in it belong to uid 1000 where we may
+    give it away."""
     folder = pathlib.Path(folder)
     folder.mkdir()
     packages = outside.npm_packages

@@ -1,13 +1,15 @@
-"""The outside world of the tests: the registries, indexes and repositories that package managers talk to, on loopback.
+"""The outside world of the tests: the registries, indexes and repositories that package managers
+talk to, on loopback.
 
     with World(folder) as world:
         world.rules        what an administrator would write in sandbox-egress.json, companions and all
         world.authority    the CA that signed every certificate
 
-One nginx with TLS is the public face of all of them, told apart by name; every name ends in .localhost, which libcurl
-(the broker's) takes to loopback by itself, so that no resolver and no /etc/hosts is needed. Behind nginx are real
-programs where there is one: verdaccio and `git http-backend`; the rest are files in the layout that the ecosystem's
-own documents describe. As in the real world, what an index or a document names lies on a second host:
+One nginx with TLS is the public face of all of them, told apart by name; every name ends in
+.localhost, which libcurl (the broker's) takes to loopback by itself, so that no resolver and no
+/etc/hosts is needed. Behind nginx are real programs where there is one: verdaccio and `git
+http-backend`; the rest are files in the layout that the ecosystem's own documents describe. As in
+the real world, what an index or a document names lies on a second host:
 
     npm        documents                npm-files        tarballs (verdaccio, with its public URL there)
     pypi       PEP 503 and PEP 691      pypi-files       wheels, sdists, PEP 658 metadata
@@ -16,8 +18,9 @@ own documents describe. As in the real world, what an index or a document names 
     github     git smart HTTP, LFS      github-lfs       LFS objects; github-archive: source archives (by redirect)
     debian     signed apt repository    debian-security  the same for security updates
 
-The upstream of a rule NAME is always https://NAME.localhost:PORT. verdaccio comes from the npm registry by the lock file
-in registry/; clients/ holds package managers for the guest. Both are installed once into the cache folder.
+The upstream of a rule NAME is always https://NAME.localhost:PORT. verdaccio comes from the npm
+registry by the lock file in registry/; clients/ holds package managers for the guest. Both are
+installed once into the cache folder.
 """
 import contextlib
 import functools
@@ -199,7 +202,8 @@ class World:
         if socket.has_ipv6 and os.path.exists("/proc/net/if_inet6"):
             listen += f" listen [::1]:{self.port} ssl;"
         places = kinds[name]() if name in kinds else "default_type application/octet-stream;"
-        return f"server {{ {listen} server_name {name}.localhost; root {self.www / name}; {places} }}\n"
+        return (f"server {{ {listen} server_name {name}.localhost; root {self.www / name}; "
+                f"{places} }}\n")
 
     def _npm(self):
         return f"""location / {{ proxy_pass http://127.0.0.1:{self.npm_port}; proxy_http_version 1.1;

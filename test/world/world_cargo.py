@@ -9,7 +9,8 @@ import tarfile
 
 
 def crate(name, version, needs):
-    manifest = f'[package]\nname = "{name}"\nversion = "{version}"\nedition = "2021"\nlicense = "MIT"\ndescription = "of the tests"\n'
+    manifest = (f'[package]\nname = "{name}"\nversion = "{version}"\nedition = "2021"\nlicense = '
+                '"MIT"\ndescription = "of the tests"\n')
     manifest += "[dependencies]\n" + "".join(f'{need} = "1"\n' for need in needs)
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as archive:

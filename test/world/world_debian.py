@@ -1,4 +1,5 @@
-"""Two apt repositories (SUITE and SUITE-updates; SUITE-security) with one package each, signed by a key made for the run."""
+"""Two apt repositories (SUITE and SUITE-updates; SUITE-security) with one package each, signed by a
+key made for the run."""
 import gzip
 import hashlib
 import os
@@ -15,7 +16,8 @@ def package(pool, name, version):
         os.makedirs(f"{folder}/DEBIAN")
         os.makedirs(f"{folder}/usr/share/{name}")
         control = (
-            f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: world <world@example.com>\n"
+            f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: world "
+            "<world@example.com>\n"
             "Description: of the tests\n")
         with open(f"{folder}/DEBIAN/control", "w") as file:
             file.write(control)
@@ -65,7 +67,8 @@ def suite(root, name, paragraphs, signer):
                                                                              mtime=0))):
             (place / file).write_bytes(data)
             sums.append(
-                f" {hashlib.sha256(data).hexdigest()} {len(data)} main/binary-{architecture}/{file}\n"
+                f" {hashlib.sha256(data).hexdigest()} {len(data)} "
+                f"main/binary-{architecture}/{file}\n"
             )
     release = (
         f"Origin: world\nSuite: {name}\nCodename: {name}\nDate: Mon, 01 Jan 2024 00:00:00 UTC\n"

@@ -1,7 +1,8 @@
-"""A host of git repositories: `git http-backend` (smart HTTP, pushes too) and the LFS batch API, whose answers lead to
-another host. usage: world_git.py FOLDER PORT LFS-URL
+"""A host of git repositories: `git http-backend` (smart HTTP, pushes too) and the LFS batch API,
+whose answers lead to another host. usage: world_git.py FOLDER PORT LFS-URL
 
-FOLDER holds acme/app.git, with one file kept by LFS. nginx stands in front and frames every request by its length.
+FOLDER holds acme/app.git, with one file kept by LFS. nginx stands in front and frames every request
+by its length.
 """
 import gzip
 import hashlib

@@ -1,5 +1,6 @@
-"""A module proxy (`go help goproxy`) as files, and a checksum database that knows its modules, signed with a key made
-for the run (golang.org/x/mod/sumdb: note.go, tlog.go). world.test/app needs world.test/lib.
+"""A module proxy (`go help goproxy`) as files, and a checksum database that knows its modules,
+signed with a key made for the run (golang.org/x/mod/sumdb: note.go, tlog.go). world.test/app needs
+world.test/lib.
 
 The database holds so few records that its hashes are one partial tile, and its tree never grows.
 """
@@ -45,7 +46,8 @@ def add_module(proxy, path, version, needs, source):
     (folder / f"{version}.mod").write_text(modfile)
     (folder / f"{version}.zip").write_bytes(out.getvalue())
     (proxy / path / "@latest").write_text(info)
-    return f"{path} {version} {h1(files)}\n{path} {version}/go.mod {h1({'go.mod': modfile.encode()})}\n"
+    return (f"{path} {version} {h1(files)}\n{path} {version}/go.mod "
+            f"{h1({'go.mod': modfile.encode()})}\n")
 
 
 class Signer:

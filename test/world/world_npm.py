@@ -1,5 +1,5 @@
-"""The npm registry's content: 51 small packages, one that needs the other 50, and the package managers that corepack
-fetches. Published the way `npm publish` does it, one PUT each."""
+"""The npm registry's content: 51 small packages, one that needs the other 50, and the package
+managers that corepack fetches. Published the way `npm publish` does it, one PUT each."""
 import base64
 import hashlib
 import http.client
@@ -91,7 +91,8 @@ def publish(port, clients):
         "main": "index.js",
         "dependencies": dict.fromkeys(DEPENDENCIES, "^1.0.0")
     }
-    source = "module.exports = Object.keys(require('./package.json').dependencies).map((name) => require(name));\n"
+    source = ("module.exports = Object.keys(require('./package.json').dependencies).map((name) => "
+              "require(name));\n")
     published[APP] = put(
         connection, manifest,
         tarball({

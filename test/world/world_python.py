@@ -1,4 +1,5 @@
-"""A package index as PEP 503 and PEP 691 describe it, with metadata files (PEP 658) beside each wheel.
+"""A package index as PEP 503 and PEP 691 describe it, with metadata files (PEP 658) beside each
+wheel.
 
     world-app 1.0     a wheel; needs world-lib and world-old
     world-lib 1.2     a wheel
@@ -49,7 +50,8 @@ def wheel(name, version, needs, source):
     files = {
         f"{module}.py": source,
         f"{folder}/METADATA": metadata(name, version, needs),
-        f"{folder}/WHEEL": b"Wheel-Version: 1.0\nGenerator: world\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        f"{folder}/WHEEL": b"Wheel-Version: 1.0\nGenerator: world\nRoot-Is-Purelib: true\nTag: "
+                           b"py3-none-any\n"
     }
     digest = lambda data: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip(
         "=")
@@ -105,7 +107,8 @@ def add_project(index, files, url, name, package, with_json):
                 "sha256": digest_of_info
             }
         }
-        attribute = f' data-dist-info-metadata="sha256={digest_of_info}" data-core-metadata="sha256={digest_of_info}"'
+        attribute = (f' data-dist-info-metadata="sha256={digest_of_info}" '
+                     f'data-core-metadata="sha256={digest_of_info}"')
     page = index / "simple" / name
     page.mkdir(parents=True)
     if with_json:

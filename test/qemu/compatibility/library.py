@@ -1,4 +1,5 @@
-"""What programs use of Python's library: processes, shared memory, threads, sockets, SQLite, TLS."""
+"""What programs use of Python's library: processes, shared memory, threads, sockets, SQLite, TLS.
+"""
 import asyncio
 import multiprocessing
 import socket
@@ -36,7 +37,8 @@ def main():
     roots = len(ssl.create_default_context().get_ca_certs())
     assert roots > 100
     print(
-        f"subprocess, multiprocessing, asyncio, sqlite3, {ssl.OPENSSL_VERSION[:12]} with {roots} roots"
+        f"subprocess, multiprocessing, asyncio, sqlite3, {ssl.OPENSSL_VERSION[:12]} with {roots} "
+        "roots"
     )
 
 
