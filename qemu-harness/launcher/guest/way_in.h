@@ -9,6 +9,8 @@
  *
  * Whether the server answers is known only with the guest's own `OK` (the hybrid socket accepts
  * while nobody is there), so an end before it is "not yet".
+ * So is a break behind it, before either side has said anything: a server that ends takes
+ * connections until its last moment.
  *
  * Behind the `OK` both directions come in pieces (common/wire/piece.h), so the end of one side's
  * sending is passed on, and a connection to the guest that ends without it is known to be broken,
@@ -65,6 +67,7 @@ struct way_in_connection {
     int client_poll, guest_poll; /* their places in the array of the last way_in_poll, or -1 */
     bool asked;                  /* in DIALLING: connected, and CONNECT said where it must be */
     bool over_tcp;               /* the client */
+    bool begun;                  /* JOINED: a byte or an end has come from either side */
     bool client_gone;            /* closed whole: nothing can be written to it any more */
     bool client_told;            /* the server's end was passed on, after all bytes before it */
     int64_t give_up;             /* ns: until then new tries are made; JOINED: to a server that has

@@ -30,7 +30,7 @@ void way_in_connection_begin(struct way_in_connection *connection, int client, b
     connection->guest = -1;
     connection->client_poll = connection->guest_poll = -1;
     connection->over_tcp = over_tcp;
-    connection->client_gone = connection->client_told = false;
+    connection->begun = connection->client_gone = connection->client_told = false;
     connection->give_up = now + WAY_IN_TRY_MS * MILLISECONDS;
     connection->next_try = now;
     connection->last = now;
@@ -138,6 +138,7 @@ int64_t way_in_connection_due(const struct way_in_connection *connection)
 static void try_again(struct way_in_connection *connection, int64_t now)
 {
     fd_close(&connection->guest);
+    connection->out.ended = false;
     connection->state = WAY_IN_WAITING;
     connection->next_try = now + WAY_IN_RETRY_MS * MILLISECONDS;
     if (connection->next_try > connection->give_up)
@@ -261,6 +262,7 @@ static void read_client(struct way_in_connection *connection, int64_t now)
     if (length == 0)
         return;
     connection->last = now;
+    connection->begun = true;
     in->ended = length < 0;
     if (in->ended && errno != 0 && connection->over_tcp)
         return;
@@ -278,6 +280,7 @@ static void read_guest(struct way_in_connection *connection, int64_t now)
     if (length == 0)
         return;
     connection->last = now;
+    connection->begun |= length > 0;
     out->ended = length < 0;
     out->start = 0;
     out->end = out->ended ? 0 : (unsigned)length;
@@ -349,7 +352,9 @@ static void settle(struct way_in_connection *connection, int64_t now)
     bool client_done = connection->in.ended && !pending(&connection->in);
     bool guest_done = connection->out.ended && !pending(&connection->out);
     bool has_all = connection->client_told || connection->client_gone;
-    if (guest_done || (client_done && has_all) || now >= half_open_until(connection))
+    if (guest_done && !connection->begun && !connection->client_gone)
+        try_again(connection, now); /* the server was just ending or starting */
+    else if (guest_done || (client_done && has_all) || now >= half_open_until(connection))
         way_in_connection_end(connection);
 }
 

@@ -196,6 +196,22 @@ static void a_guest_that_is_lost_is_a_reset(void **state)
     }
 }
 
+/* The server that took the connection was about to end: another may start. */
+static void a_guest_that_is_lost_before_a_word_is_tried_again(void **state)
+{
+    (void)state;
+    joined(false);
+    close(guest);
+    guest = -1;
+    work();
+    assert_int_equal(connection.state, WAY_IN_WAITING);
+    hears_nothing(client);
+    now += 15 * SECOND;
+    work();
+    assert_int_equal(connection.state, WAY_IN_FREE);
+    leave();
+}
+
 static void a_unix_client_with_unread_bytes_reads_a_reset(void **state)
 {
     (void)state;
@@ -381,6 +397,7 @@ int main(void)
         cmocka_unit_test(ends_pass_both_ways),
         cmocka_unit_test(the_clients_rest_passes_after_the_servers_end),
         cmocka_unit_test(a_guest_that_is_lost_is_a_reset),
+        cmocka_unit_test(a_guest_that_is_lost_before_a_word_is_tried_again),
         cmocka_unit_test(a_unix_client_with_unread_bytes_reads_a_reset),
         cmocka_unit_test(a_client_that_is_reset_is_no_end_for_the_guest),
         cmocka_unit_test(a_client_that_closes_is_an_end_for_the_guest),
