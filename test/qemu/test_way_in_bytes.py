@@ -69,7 +69,7 @@ def echo():
 def read_exactly(client, length):
     data = bytearray()
     while len(data) < length:
-        piece = client.recv(65536)
+        piece = client.recv(min(65536, length - len(data)))
         assert piece, f"it ended after {len(data)} of {length} bytes"
         data += piece
     return bytes(data)
