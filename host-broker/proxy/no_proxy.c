@@ -1,5 +1,5 @@
-/* Entry by entry: see no_proxy.h. */
-#include "host-broker/proxy/no_proxy.h"
+/* Matches the entries of NO_PROXY with an upstream. */
+#include "host-broker/proxy/no_proxy_internal.h"
 
 #include <arpa/inet.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ static bool parse_number(struct slice text, unsigned maximum, unsigned *out)
     return number <= maximum;
 }
 
-/* An address in binary: its length in bytes (4, 16), or 0 when the text is none. */
+/* Parses an address: its length in bytes (4, 16), or 0 when the text is no address. */
 static unsigned parse_address(struct slice text, unsigned char out[16])
 {
     char literal[INET6_ADDRSTRLEN];
@@ -44,25 +44,24 @@ static bool same_bits(const unsigned char *a, const unsigned char *b, unsigned b
     return rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0;
 }
 
-/* ADDRESS or ADDRESS/BITS against an upstream that is an address. */
+/* ADDRESS or ADDRESS/BITS, for an upstream that is an address. */
 static bool matches_address(struct slice entry, const struct upstream_url *url)
 {
     unsigned char wanted[16], host[16];
     const char *slash = memchr(entry.bytes, '/', entry.length);
     struct slice address = entry;
-    if (slash != NULL)
+    if (slash)
         address.length = (size_t)(slash - entry.bytes);
     unsigned length = parse_address(address, wanted), bits = length * 8;
     if (length == 0 || parse_address(slice_of(url->host), host) != length)
         return false;
-    struct slice digits = {slash != NULL ? slash + 1 : NULL, entry.length - address.length};
-    if (slash != NULL &&
-        !parse_number((struct slice){digits.bytes, digits.length - 1}, bits, &bits))
+    struct slice digits = {slash ? slash + 1 : NULL, entry.length - address.length};
+    if (slash && !parse_number((struct slice){digits.bytes, digits.length - 1}, bits, &bits))
         return false;
     return same_bits(wanted, host, bits);
 }
 
-/* NAME, .NAME or *.NAME against an upstream that is a name. */
+/* NAME, .NAME or *.NAME, for an upstream that is a name. */
 static bool matches_name(struct slice entry, const struct upstream_url *url)
 {
     struct slice host = slice_of(url->host);
@@ -79,8 +78,8 @@ static bool matches_name(struct slice entry, const struct upstream_url *url)
     return before == 0 ? !below_only : host.bytes[before - 1] == '.';
 }
 
-/* Cuts :PORT off an entry; false when it is there and not the upstream's. A bare IPv6 address has colons
- * but no port. */
+/* Cuts :PORT off an entry. False when it is another port than the upstream's. An IPv6 address
+ * without brackets has no port. */
 static bool take_port(struct slice *entry, const struct upstream_url *url)
 {
     const char *end = entry->bytes + entry->length;
@@ -88,11 +87,11 @@ static bool take_port(struct slice *entry, const struct upstream_url *url)
     unsigned port;
     if (entry->bytes[0] == '[') {
         const char *bracket = memchr(entry->bytes, ']', entry->length);
-        colon = bracket != NULL && bracket + 1 < end && bracket[1] == ':' ? bracket + 1 : NULL;
-    } else if (colon != NULL && memchr(colon + 1, ':', (size_t)(end - colon - 1)) != NULL) {
+        colon = bracket && bracket + 1 < end && bracket[1] == ':' ? bracket + 1 : NULL;
+    } else if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1))) {
         colon = NULL;
     }
-    if (colon == NULL)
+    if (!colon)
         return true;
     struct slice digits = {colon + 1, (size_t)(end - colon - 1)};
     entry->length = (size_t)(colon - entry->bytes);
@@ -110,7 +109,7 @@ static bool matches_entry(struct slice entry, const struct upstream_url *url)
 
 bool no_proxy_matches(const char *list, const struct upstream_url *url)
 {
-    while (list != NULL && *list != '\0') {
+    while (list && *list != '\0') {
         list += strspn(list, SEPARATORS);
         size_t length = strcspn(list, SEPARATORS);
         if (length > 0 && matches_entry((struct slice){list, length}, url))

@@ -1,8 +1,9 @@
-/* Fetches a PAC script by libcurl: never through a proxy, within a time and a size. The certificates are
- * those that upstreams are judged by. */
-#include "host-broker/proxy/pac_resolver.h"
+/* Downloads a PAC script by libcurl, never through a proxy, with limits on time and size. It trusts
+ * the same certificates as for upstreams. */
+#include "host-broker/proxy/pac_internal.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include <curl/curl.h>
@@ -33,7 +34,7 @@ static size_t on_content(char *content, size_t size, size_t count, void *user)
 static size_t count_files(char *const *files)
 {
     size_t count = 0;
-    while (files[count] != NULL)
+    while (files[count])
         count++;
     return count;
 }
@@ -70,7 +71,7 @@ ssize_t pac_fetch(const char *url, char *const *ca_files, char *out, size_t size
     if (result < 0)
         return result;
     CURL *easy = curl_easy_init();
-    if (easy == NULL)
+    if (!easy)
         return failure_set(why, ENOMEM, "start libcurl");
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, words);
     CURLcode code = set_up(easy, url, &fetch, &trust);
@@ -79,7 +80,7 @@ ssize_t pac_fetch(const char *url, char *const *ca_files, char *out, size_t size
     curl_easy_cleanup(easy);
     trust_close(&trust);
     if (fetch.too_large)
-        return failure_set(why, EFBIG, "the script has more than %zu bytes", size);
+        return failure_set(why, EFBIG, "the script is larger than %zu bytes", size);
     if (code != CURLE_OK)
         return failure_set(why, EIO, "the script cannot be fetched: %.200s",
                            words[0] != '\0' ? words : curl_easy_strerror(code));

@@ -6,7 +6,7 @@
  * those of name resolution. TCP connections stay possible, because resolvers use them; the process
  * knows no secret that it could send.
  */
-#include "host-broker/proxy/pac_resolver.h"
+#include "host-broker/proxy/pac_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

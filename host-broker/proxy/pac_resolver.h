@@ -1,14 +1,15 @@
-/* The process that asks the desktop for its proxy settings and runs PAC scripts.
+/* The proxy resolver: the process that asks the desktop for its proxy settings and runs PAC
+ * scripts.
  *
- * A PAC script is JavaScript from the network. It runs in a process of its own: codev-broker, executed
- * anew as `codev-broker pac-resolver [CA-FILE]...` before the broker reads its token, with a socket as
- * standard input, /dev/null as the other two, no further descriptor, and an environment of chosen
- * variables. That process only forks: each question is answered by a fork of it, which has
- * PAC_TIMEOUT_MS and PAC_MEMORY_MAX and is killed beyond, with all that it started. So one script's
- * trouble is never another's, and nothing of a script outlives its answer.
+ * A PAC script is JavaScript from the network, so it runs in another process: codev-broker is
+ * executed once more, as `codev-broker pac-resolver [CA-FILE]...`, before the broker reads its
+ * token. This process has a socket as standard input, /dev/null as the other two, no further
+ * descriptor, and only chosen environment variables. It forks a worker for each question. A worker
+ * that exceeds PAC_TIMEOUT_MS or PAC_MEMORY_MAX is killed, with all that it started. So scripts
+ * cannot disturb each other, and nothing of a script stays after its answer.
  *
- * Over the socket (SOCK_SEQPACKET) go whole messages, in both directions: struct pac_question, struct
- * pac_reply. Every question is answered; the order is free.
+ * The socket (SOCK_SEQPACKET) carries whole messages: struct pac_question to the resolver, struct
+ * pac_reply back. Every question is answered, in any order.
  */
 #ifndef HOST_BROKER_PROXY_PAC_RESOLVER_H
 #define HOST_BROKER_PROXY_PAC_RESOLVER_H
@@ -21,21 +22,19 @@
 
 #define PAC_RESOLVER_ARGUMENT "pac-resolver"
 #define PAC_TIMEOUT_MS 5000
-#define PAC_FETCH_TIMEOUT_MS 3000 /* of these */
 #define PAC_MEMORY_MAX (192 * 1024 * 1024)
-#define PAC_WORKERS_MAX 16 /* at once; further questions wait in the socket */
 
 struct pac_question {
-    uint32_t number;                       /* comes back in the reply */
-    char url[UPSTREAM_ORIGIN_MAX + 1];     /* scheme://host:port/, nothing else of a request */
-    char script[PROXY_SCRIPT_URL_MAX + 1]; /* "": as the desktop is set */
+    uint32_t number;                       /* returned in the reply */
+    char url[UPSTREAM_ORIGIN_MAX + 1];     /* scheme://host:port/, no more of a request */
+    char script[PROXY_SCRIPT_URL_MAX + 1]; /* "": the desktop's settings decide */
 };
 
 enum pac_verdict {
-    PAC_RESULT,      /* text: what the script returned */
+    PAC_RESULT,      /* text: the script's result */
     PAC_PROXIES,     /* text: URLs of proxies from the settings, one a line */
-    PAC_UNAVAILABLE, /* text: why the script could not be fetched or parsed, or failed */
-    PAC_FAILED,      /* text: no answer within the limits, or no interpreter */
+    PAC_UNAVAILABLE, /* text: why the script could not be downloaded, parsed or run */
+    PAC_FAILED,      /* text: which limit was exceeded, or that there is no interpreter */
     PAC_VERDICT_COUNT
 };
 
@@ -44,20 +43,8 @@ struct pac_reply {
     char text[PROXY_RESULT_MAX + 1];
 };
 
-/* The process's main(). `argv` as main() got it. Ends when the socket does. */
+/* The main function of the process, with the arguments of main(). It ends when the socket is
+ * closed. */
 int pac_resolver_main(int argc, char **argv);
-
-/* Answers one question, in a process of its own. */
-void pac_worker_answer(const struct pac_question *question, char *const *ca_files,
-                       struct pac_reply *reply);
-
-/* Fetches a script: its length, or a negative errno and a reason. */
-ssize_t pac_fetch(const char *url, char *const *ca_files, char *out, size_t size,
-                  struct failure *why);
-
-/* Seccomp filters, each for the rest of the process's life. 0 or a negative errno. */
-int pac_filter_settings(void); /* no network */
-int pac_filter_script(
-    void); /* name resolution, memory and threads; nothing is started or written */
 
 #endif

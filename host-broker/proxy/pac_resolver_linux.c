@@ -1,4 +1,5 @@
-/* Forks, watches and kills: see pac_resolver.h. */
+/* The proxy resolver's main loop: forks workers, watches their time and memory, kills and reaps
+ * them. */
 #include "host-broker/proxy/pac_resolver.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@
 
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
+#include "host-broker/proxy/pac_internal.h"
 
 #define SOCKET_FD STDIN_FILENO
 #define WATCH_INTERVAL_MS 10
@@ -71,7 +73,7 @@ static void start_worker(struct worker *worker, char *const *ca_files)
         run_worker(&question, ca_files, self);
     if (worker->pid < 0) {
         struct pac_reply reply = {.number = question.number, .verdict = PAC_FAILED};
-        snprintf(reply.text, sizeof(reply.text), "no process: %s", strerror(errno));
+        snprintf(reply.text, sizeof(reply.text), "no worker process: %s", strerror(errno));
         worker->pid = 0;
         send_reply(&reply);
         return;
@@ -82,7 +84,8 @@ static void start_worker(struct worker *worker, char *const *ca_files)
     worker->killed_for = NULL;
 }
 
-/* Resident bytes: address space says nothing, as the interpreter reserves gigabytes that it never uses. */
+/* Resident bytes. Address space is no measure: the interpreter reserves gigabytes that it never
+ * uses. */
 static unsigned long memory_of(pid_t pid)
 {
     char path[64], text[128];
@@ -96,13 +99,13 @@ static unsigned long memory_of(pid_t pid)
 
 static void watch_worker(struct worker *worker, int64_t now)
 {
-    if (worker->killed_for != NULL)
+    if (worker->killed_for)
         return;
     if (now >= worker->until)
         worker->killed_for = "no answer within 5 s";
     else if (memory_of(worker->pid) > PAC_MEMORY_MAX)
         worker->killed_for = "more than 192 MiB of memory";
-    if (worker->killed_for != NULL)
+    if (worker->killed_for)
         kill(-worker->pid, SIGKILL);
 }
 
@@ -113,10 +116,10 @@ static void end_worker(struct worker *worker, int status)
     worker->pid = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return; /* it has answered */
-    if (worker->killed_for != NULL)
+    if (worker->killed_for)
         snprintf(reply.text, sizeof(reply.text), "%s", worker->killed_for);
     else
-        snprintf(reply.text, sizeof(reply.text), "the interpreter died (%s %d)",
+        snprintf(reply.text, sizeof(reply.text), "the interpreter ended without an answer (%s %d)",
                  WIFSIGNALED(status) ? "signal" : "status",
                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     send_reply(&reply);
@@ -153,8 +156,8 @@ int pac_resolver_main(int argc, char **argv)
     for (;;) {
         bool running = reap_workers();
         struct worker *place = free_place();
-        struct pollfd fd = {.fd = place != NULL ? SOCKET_FD : -1, .events = POLLIN};
-        if (poll(&fd, 1, running ? WATCH_INTERVAL_MS : -1) > 0 && place != NULL)
+        struct pollfd fd = {.fd = place ? SOCKET_FD : -1, .events = POLLIN};
+        if (poll(&fd, 1, running ? WATCH_INTERVAL_MS : -1) > 0 && place)
             start_worker(place, argv + 2);
     }
 }

@@ -1,5 +1,5 @@
-/* Wrapping scripts, reading answers: see pac_script.h. */
-#include "host-broker/proxy/pac_script.h"
+/* Appends the tail to PAC scripts, and reads libproxy's answers and debug output. */
+#include "host-broker/proxy/pac_script_internal.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #define ANSWER_PREFIX "http://"
 #define WPAD_URL "http://wpad/wpad.dat"
 
-/* One character more than the maximum is kept, so that a longer result can be told. */
+/* It returns one character more than PROXY_RESULT_MAX, so that a longer result is recognized. */
 static const char tail[] =
     "\n;(function(){var d=0,f=FindProxyForURL,x=function(t,s){var "
     "o='',i,c;s=String(s).slice(0,2049);"
@@ -38,13 +38,13 @@ ssize_t pac_script_wrap(char out[PAC_SCRIPT_MAX], const char *script, size_t len
     const size_t room = PAC_SCRIPT_MAX - (sizeof(tail) - 1);
     bool utf8 = is_utf8(script, length);
     size_t used = 0;
-    if (length > 0 && memchr(script, '\0', length) != NULL)
-        return failure_set(why, EINVAL, "the script holds a NUL byte");
+    if (length > 0 && memchr(script, '\0', length))
+        return failure_set(why, EINVAL, "the script contains a NUL byte");
     for (size_t i = 0; i < length; i++) {
         char bytes[UTF8_LENGTH_MAX] = {script[i]};
         size_t count = utf8 ? 1 : utf8_encode(bytes, (unsigned char)script[i]);
         if (used + count > room)
-            return failure_set(why, EFBIG, "the script has more than %zu bytes", room);
+            return failure_set(why, EFBIG, "the script is larger than %zu bytes", room);
         memcpy(out + used, bytes, count);
         used += count;
     }
@@ -52,22 +52,16 @@ ssize_t pac_script_wrap(char out[PAC_SCRIPT_MAX], const char *script, size_t len
     return (ssize_t)(used + sizeof(tail) - 1);
 }
 
-static int hex_digit(char digit)
-{
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-}
-
-/* Decodes up to the end or the first character that is no digit; false when it is too long. */
+/* Decodes up to the first character that is no digit. False when the text is too long. */
 static bool decode_hex(const char *hex, char text[PROXY_RESULT_MAX + 1])
 {
     size_t length = 0;
-    for (; hex_digit(hex[0]) >= 0 && hex_digit(hex[1]) >= 0; hex += 2) {
+    for (; ascii_hex_value(hex[0]) >= 0 && ascii_hex_value(hex[1]) >= 0; hex += 2) {
         if (length == PROXY_RESULT_MAX)
             return false;
-        int byte = hex_digit(hex[0]) << 4 | hex_digit(hex[1]);
-        text[length++] = byte < ' ' || byte > '~' ? ' ' : (char)byte; /* it may go to a terminal */
+        int byte = ascii_hex_value(hex[0]) << 4 | ascii_hex_value(hex[1]);
+        text[length++] =
+            byte < ' ' || byte > '~' ? ' ' : (char)byte; /* the log may be shown on a terminal */
     }
     text[length] = '\0';
     return true;
@@ -95,7 +89,7 @@ void pac_settings_read(const char *output, char script[PROXY_SCRIPT_URL_MAX + 1]
     static const char heading[] = "Config is:";
     const char *line = strstr(output, heading);
     script[0] = '\0';
-    if (line == NULL || (line = strchr(line, '\n')) == NULL || line[1] != '\t')
+    if (!line || !(line = strchr(line, '\n')) || line[1] != '\t')
         return;
     line += 2;
     size_t length = strcspn(line, "\r\n");

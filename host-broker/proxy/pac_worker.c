@@ -1,9 +1,9 @@
-/* Answers one question about proxies: see pac_resolver.h. The process ends afterwards, so nothing is
- * freed; time and memory are watched from outside.
+/* Answers one question about proxies in a worker. The process ends afterwards, so nothing is freed.
+ * The resolver's main loop limits its time and memory.
  *
- * libproxy is used twice, in two processes: where the question is how the desktop is set, a child without
- * network asks it and is read through a pipe; a script that was named is then fetched by us and evaluated
- * by libproxy, whose settings are the environment that we make: pac+file: of a file in memory.
+ * libproxy is used twice, in two processes. For the desktop's settings a child without network
+ * calls it and writes the answer to a pipe. A PAC script is downloaded by pac_fetch and then run by
+ * libproxy, for which the environment says http_proxy=pac+file: with the name of a file in memory.
  */
 #include "host-broker/proxy/pac_resolver.h"
 
@@ -19,11 +19,12 @@
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 #include "host-broker/base/memory.h"
-#include "host-broker/proxy/pac_script.h"
+#include "host-broker/proxy/pac_internal.h"
+#include "host-broker/proxy/pac_script_internal.h"
 
 #define SETTINGS_OUTPUT_MAX (64 * 1024)
-#define SETTINGS_MEMORY_MAX                                                                        \
-    (1024L * 1024 * 1024) /* of address space: too little to run scripts in */
+/* Address space: too little to run scripts in. */
+#define SETTINGS_MEMORY_MAX (1024L * 1024 * 1024)
 #define RESULT_PREFIX "codev-proxy "
 
 static void refuse(struct pac_reply *reply, enum pac_verdict verdict, const char *text)
@@ -32,26 +33,26 @@ static void refuse(struct pac_reply *reply, enum pac_verdict verdict, const char
     snprintf(reply->text, sizeof(reply->text), "%s", text);
 }
 
-/* In the child: what libproxy says goes to the pipe, with its debug output. */
+/* In the child: writes libproxy's answer and debug output to the pipe. */
 static void tell_settings(const char *url, int out)
 {
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     setenv("_PX_DEBUG", "1", 1);
     pxProxyFactory *factory = px_proxy_factory_new();
-    if (factory == NULL || pac_filter_settings() < 0)
+    if (!factory || pac_filter_settings() < 0)
         _exit(1);
-#ifndef __SANITIZE_ADDRESS__ /* its shadow takes terabytes */
+#ifndef __SANITIZE_ADDRESS__ /* its shadow memory takes terabytes */
     struct rlimit memory = {SETTINGS_MEMORY_MAX, SETTINGS_MEMORY_MAX};
     (void)setrlimit(RLIMIT_AS, &memory);
 #endif
     char **proxies = px_proxy_factory_get_proxies(factory, url);
-    for (size_t i = 0; proxies != NULL && proxies[i] != NULL; i++)
+    for (size_t i = 0; proxies && proxies[i]; i++)
         dprintf(STDOUT_FILENO, RESULT_PREFIX "%s\n", proxies[i]);
     _exit(0);
 }
 
-/* libproxy's output with a NUL; its length or a negative errno. */
+/* Reads libproxy's output and adds a NUL. Its length, or a negative errno. */
 static ssize_t read_settings(const char *url, char out[SETTINGS_OUTPUT_MAX])
 {
     int ends[2];
@@ -71,13 +72,13 @@ static ssize_t read_settings(const char *url, char out[SETTINGS_OUTPUT_MAX])
     return length;
 }
 
-/* The lines of results, without their prefix. */
+/* Copies the lines with results, without their prefix. */
 static void collect_proxies(const char *output, struct pac_reply *reply)
 {
     size_t used = 0;
     reply->verdict = PAC_PROXIES;
     reply->text[0] = '\0';
-    for (const char *at = output; (at = strstr(at, RESULT_PREFIX)) != NULL;) {
+    for (const char *at = output; (at = strstr(at, RESULT_PREFIX));) {
         at += strlen(RESULT_PREFIX);
         size_t length = strcspn(at, "\n") + 1;
         if (used + length >= sizeof(reply->text))
@@ -90,7 +91,7 @@ static void collect_proxies(const char *output, struct pac_reply *reply)
         refuse(reply, PAC_FAILED, "libproxy gave no answer");
 }
 
-/* libproxy evaluates a wrapped script that lies in memory. */
+/* Runs a wrapped script by libproxy, from a file in memory. */
 static enum pac_script_end evaluate(const char *script, size_t length, const char *url,
                                     char text[PROXY_RESULT_MAX + 1])
 {
@@ -103,14 +104,13 @@ static enum pac_script_end evaluate(const char *script, size_t length, const cha
     snprintf(setting, sizeof(setting), "pac+file://%s", path);
     clearenv();
     setenv("http_proxy", setting, 1);
-    setenv("JSC_useJIT", "0", 1); /* less to attack; these scripts are short */
+    setenv("JSC_useJIT", "0", 1); /* a smaller attack surface; these scripts are short */
     pxProxyFactory *factory = px_proxy_factory_new();
-    char **proxies = factory != NULL ? px_proxy_factory_get_proxies(factory, url) : NULL;
-    return proxies != NULL && proxies[0] != NULL ? pac_script_read(proxies[0], text)
-                                                 : PAC_SCRIPT_ABSENT;
+    char **proxies = factory ? px_proxy_factory_get_proxies(factory, url) : NULL;
+    return proxies && proxies[0] ? pac_script_read(proxies[0], text) : PAC_SCRIPT_ABSENT;
 }
 
-/* Tells a script without FindProxyForURL from a libproxy that runs none. */
+/* Distinguishes a script without FindProxyForURL from a libproxy without an interpreter. */
 static bool has_interpreter(const char *url)
 {
     static const char script[] = "function FindProxyForURL(u, h) { return \"DIRECT\"; }";
@@ -123,7 +123,7 @@ static void run_script(const char *wrapped, size_t length, const char *url, stru
 {
     static char text[PROXY_RESULT_MAX + 1];
     if (pac_filter_script() < 0) {
-        refuse(reply, PAC_FAILED, "scripts cannot be confined on this system");
+        refuse(reply, PAC_FAILED, "the system call filter for PAC scripts could not be loaded");
         return;
     }
     switch (evaluate(wrapped, length, url, text)) {
@@ -132,18 +132,21 @@ static void run_script(const char *wrapped, size_t length, const char *url, stru
         break;
     case PAC_SCRIPT_THREW:
         reply->verdict = PAC_UNAVAILABLE;
-        snprintf(reply->text, sizeof(reply->text), "the script threw %.200s", text);
+        snprintf(reply->text, sizeof(reply->text), "the script threw an exception: %.200s", text);
         break;
     case PAC_SCRIPT_NO_TEXT:
         reply->verdict = PAC_UNAVAILABLE;
-        snprintf(reply->text, sizeof(reply->text), "the script returned no list but %.200s", text);
+        snprintf(reply->text, sizeof(reply->text), "the script returned no string but %.200s",
+                 text);
         break;
     case PAC_SCRIPT_ABSENT:
         if (has_interpreter(url))
-            refuse(reply, PAC_UNAVAILABLE, "the script cannot be parsed or has no FindProxyForURL");
+            refuse(reply, PAC_UNAVAILABLE,
+                   "the script cannot be parsed or has no function FindProxyForURL");
         else
             refuse(reply, PAC_FAILED,
-                   "libproxy runs no PAC scripts here (Debian: libproxy1-plugin-webkit)");
+                   "libproxy has no interpreter for PAC scripts: install it (Debian: "
+                   "libproxy1-plugin-webkit)");
         break;
     }
 }
@@ -165,7 +168,7 @@ void pac_worker_answer(const struct pac_question *question, char *const *ca_file
         return;
     }
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        refuse(reply, PAC_FAILED, "libcurl cannot be started");
+        refuse(reply, PAC_FAILED, "libcurl could not be initialized");
         return;
     }
     ssize_t length = pac_fetch(script_url, ca_files, script, sizeof(script), &why);

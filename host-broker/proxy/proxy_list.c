@@ -1,4 +1,4 @@
-/* Proxies from text and back: see proxy_list.h. */
+/* Parses proxies from URLs and from results of PAC scripts, and writes them. */
 #include "host-broker/proxy/proxy_list.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@ static const uint16_t default_ports[PROXY_KIND_COUNT] = {
     [PROXY_SOCKS4A] = 1080, [PROXY_SOCKS5] = 1080, [PROXY_SOCKS5H] = 1080,
 };
 
-/* SOCKS in a script, socks:// in a URL: the version is not told. */
+/* SOCKS in a script, socks:// in a URL: any version. */
 #define SOCKS_ANY PROXY_KIND_COUNT
 
 static int add(struct proxy_list *list, const struct proxy *proxy, enum proxy_kind kind)
@@ -35,14 +35,14 @@ static int add(struct proxy_list *list, const struct proxy *proxy, enum proxy_ki
     return 0;
 }
 
-/* What would end the user in libcurl's eyes is encoded; what is encoded already stays. */
+/* Encodes characters that would end the user for libcurl. Escapes stay as they are. */
 static int encode_user(char out[PROXY_USER_MAX + 1], struct slice user)
 {
     static const char special[] = "@/?#[]\\\"<>";
     size_t length = 0;
     for (size_t i = 0; i < user.length; i++) {
         char byte = user.bytes[i];
-        bool encode = strchr(special, byte) != NULL || (unsigned char)byte > 0x7e;
+        bool encode = strchr(special, byte) || (unsigned char)byte > 0x7e;
         if (length + (encode ? 3 : 1) > PROXY_USER_MAX)
             return -EMSGSIZE;
         if (encode)
@@ -54,7 +54,7 @@ static int encode_user(char out[PROXY_USER_MAX + 1], struct slice user)
     return 0;
 }
 
-/* Adds host[:port] with its kind, which may stand for two. */
+/* Adds host[:port] with its kind; SOCKS_ANY adds two. */
 static int add_server(struct proxy_list *list, enum proxy_kind kind, struct slice server,
                       struct slice user, struct failure *why)
 {
@@ -67,7 +67,7 @@ static int add_server(struct proxy_list *list, enum proxy_kind kind, struct slic
     proxy.ipv6 = url.ipv6;
     memcpy(proxy.host, url.host, sizeof(proxy.host));
     if (encode_user(proxy.user, user) < 0)
-        return failure_set(why, EINVAL, "user and password have more than %d characters",
+        return failure_set(why, EINVAL, "user and password are longer than %d characters",
                            PROXY_USER_MAX);
     if (kind != SOCKS_ANY)
         return add(list, &proxy, kind);
@@ -75,12 +75,12 @@ static int add_server(struct proxy_list *list, enum proxy_kind kind, struct slic
     return add(list, &proxy, PROXY_SOCKS4A);
 }
 
-/* Cuts "scheme://" off; false when the scheme is none of ours. */
+/* Cuts "scheme://" off. False when the scheme is unknown. */
 static bool take_scheme(struct slice *text, enum proxy_kind *kind)
 {
     const char *end = memmem(text->bytes, text->length, "://", 3);
     *kind = PROXY_HTTP;
-    if (end == NULL)
+    if (!end)
         return true;
     struct slice scheme = {text->bytes, (size_t)(end - text->bytes)};
     *text = (struct slice){end + 3, text->length - scheme.length - 3};
@@ -109,20 +109,20 @@ int proxy_list_add_url(struct proxy_list *list, const char *url, struct failure 
         return failure_set(why, EINVAL, "white space or a control character in the proxy's URL");
     if (!take_scheme(&text, &kind))
         return failure_set(why, EINVAL,
-                           "the proxy's scheme is none of http, https, socks4, socks4a, socks5, "
-                           "socks5h");
+                           "the proxy's scheme must be http, https, socks4, socks4a, socks5, "
+                           "socks5h or socks");
     if (kind == PROXY_DIRECT)
         return add(list, &(struct proxy){0}, kind);
-    /* a password may hold a slash or an @ that should have been encoded: the last @ parts */
+    /* the last @ counts: a password may contain an @ or a slash that should have been encoded */
     const char *at = text.length > 0 ? memrchr(text.bytes, '@', text.length) : NULL;
-    if (at != NULL) {
+    if (at) {
         user = (struct slice){text.bytes, (size_t)(at - text.bytes)};
         text = (struct slice){at + 1, text.length - user.length - 1};
     }
     if (text.length > 0 && text.bytes[text.length - 1] == '/')
         text.length--;
-    if (text.length > 0 && (memchr(text.bytes, '/', text.length) != NULL ||
-                            memchr(text.bytes, '?', text.length) != NULL))
+    if (text.length > 0 &&
+        (memchr(text.bytes, '/', text.length) || memchr(text.bytes, '?', text.length)))
         return failure_set(why, EINVAL, "the proxy's URL has a path");
     return failure_prefix(why, add_server(list, kind, text, user, why), "the proxy's URL");
 }
@@ -138,9 +138,9 @@ static const struct {
 
 static struct slice trim(struct slice text)
 {
-    while (text.length > 0 && memchr(SPACE, text.bytes[0], sizeof(SPACE) - 1) != NULL)
+    while (text.length > 0 && memchr(SPACE, text.bytes[0], sizeof(SPACE) - 1))
         text = (struct slice){text.bytes + 1, text.length - 1};
-    while (text.length > 0 && memchr(SPACE, text.bytes[text.length - 1], sizeof(SPACE) - 1) != NULL)
+    while (text.length > 0 && memchr(SPACE, text.bytes[text.length - 1], sizeof(SPACE) - 1))
         text.length--;
     return text;
 }
@@ -148,7 +148,7 @@ static struct slice trim(struct slice text)
 static void add_entry(struct proxy_list *list, struct slice entry)
 {
     size_t length = 0;
-    while (length < entry.length && memchr(SPACE, entry.bytes[length], sizeof(SPACE) - 1) == NULL)
+    while (length < entry.length && !memchr(SPACE, entry.bytes[length], sizeof(SPACE) - 1))
         length++;
     struct slice word = {entry.bytes, length};
     struct slice server = trim((struct slice){entry.bytes + length, entry.length - length});
@@ -170,9 +170,9 @@ int proxy_list_parse_result(struct proxy_list *list, struct slice result)
         return add(list, &(struct proxy){0}, PROXY_DIRECT);
     while (result.length > 0) {
         const char *end = memchr(result.bytes, ';', result.length);
-        size_t length = end != NULL ? (size_t)(end - result.bytes) : result.length;
+        size_t length = end ? (size_t)(end - result.bytes) : result.length;
         add_entry(list, trim((struct slice){result.bytes, length}));
-        length += end != NULL;
+        length += end ? 1 : 0;
         result = (struct slice){result.bytes + length, result.length - length};
     }
     return list->count > 0 ? 0 : -EINVAL;

@@ -1,8 +1,8 @@
 /* The ways to an upstream: proxies, or a direct connection, in the order in which they are tried.
  *
- * Made from the proxy's URL as a user writes it (--proxy, http_proxy, desktop settings) or from what a PAC
- * script returned. Everything is taken apart here, once; libcurl later gets a URL put together anew, with
- * scheme and port always written (its own default port for any proxy would be 1080).
+ * They come from a proxy's URL as a user writes it (--proxy, http_proxy, desktop settings) or from
+ * the result of a PAC script. The text is parsed here, once. libcurl gets a URL that is written
+ * from the parts, always with scheme and port (libcurl's default port for every proxy is 1080).
  */
 #ifndef HOST_BROKER_PROXY_PROXY_LIST_H
 #define HOST_BROKER_PROXY_PROXY_LIST_H
@@ -15,7 +15,7 @@
 #include "host-broker/base/slice.h"
 #include "host-broker/http/upstream_url.h"
 
-#define PROXY_LIST_MAX 8    /* what a script names beyond is left out */
+#define PROXY_LIST_MAX 8    /* further ones that a script names are left out */
 #define PROXY_USER_MAX 255  /* characters of user:password, as written */
 #define PROXY_LABEL_MAX 264 /* HOST:PORT with brackets, and a NUL */
 #define PROXY_URL_MAX (16 + PROXY_USER_MAX + 1 + PROXY_LABEL_MAX)
@@ -28,12 +28,12 @@ enum proxy_kind {
     PROXY_HTTPS,
     PROXY_SOCKS4,
     PROXY_SOCKS4A,
-    PROXY_SOCKS5,  /* names are resolved here */
+    PROXY_SOCKS5,  /* names are resolved by the broker */
     PROXY_SOCKS5H, /* names are resolved by the proxy */
     PROXY_KIND_COUNT
 };
 
-/* As libcurl writes them in a proxy's URL, without "://". */
+/* The schemes of a proxy's URL in libcurl, without "://". */
 extern const char *const proxy_kind_schemes[PROXY_KIND_COUNT];
 
 struct proxy {
@@ -41,8 +41,7 @@ struct proxy {
     bool ipv6;
     uint16_t port;
     char host[UPSTREAM_HOST_MAX + 1];
-    char user[PROXY_USER_MAX +
-              1]; /* user or user:password, percent-encoded as written; "" for none */
+    char user[PROXY_USER_MAX + 1]; /* user or user:password, percent-encoded; "": none */
 };
 
 struct proxy_list {
@@ -50,20 +49,20 @@ struct proxy_list {
     struct proxy proxies[PROXY_LIST_MAX];
 };
 
-/* Adds the proxy of a URL: a scheme of the above, `socks` (version 5, then 4, as libproxy defines it) or
- * `direct`; without one it is http. A path, if any, must be "/". Without a port it is 80, 443 or 1080.
- * 0, or -EINVAL with a reason that does not quote the URL (it may hold a password). */
+/* Adds the proxy of a URL. Schemes: those above, and `socks` (version 5, then 4, as libproxy
+ * defines it); http when there is none. The path must be "" or "/". The default port is 80, 443 or
+ * 1080. 0, or -EINVAL with a reason that does not quote the URL, which may contain a password. */
 int proxy_list_add_url(struct proxy_list *list, const char *url, struct failure *why);
 
-/* Replaces the list by the result of a PAC script: "PROXY a:1; HTTPS b; SOCKS5 c:3; DIRECT". An empty
- * result is DIRECT; entries of unknown kinds, with malformed or absent hosts, or with a user are left
- * out. 0, or -EINVAL when nothing is left. */
+/* Replaces the list with the result of a PAC script: "PROXY a:1; HTTPS b; SOCKS5 c:3; DIRECT". An
+ * empty result means DIRECT. Entries of an unknown kind, with a missing or malformed host, or with
+ * a user are left out. 0, or -EINVAL when nothing is left. */
 int proxy_list_parse_result(struct proxy_list *list, struct slice result);
 
-/* The proxy's URL for libcurl, "" for a direct connection. `user` says whether to write the user. */
+/* Writes the proxy's URL for libcurl, "" for a direct connection. */
 void proxy_format_url(const struct proxy *proxy, bool with_user, char out[PROXY_URL_MAX]);
 
-/* HOST:PORT, or "direct": for logs and messages. */
+/* Writes HOST:PORT, or "direct", for logs and messages. */
 void proxy_format_label(const struct proxy *proxy, char out[PROXY_LABEL_MAX]);
 
 #endif

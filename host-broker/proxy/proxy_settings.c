@@ -1,23 +1,24 @@
-/* Command line, environment, NO_PROXY: see proxy_settings.h. */
+/* Reads --proxy, the proxy variables of the environment, and NO_PROXY. */
 #include "host-broker/proxy/proxy_settings.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "common/os/cleanup.h"
-#include "host-broker/proxy/no_proxy.h"
+#include "host-broker/proxy/no_proxy_internal.h"
 
 #define SCRIPT_PREFIX "pac+"
 
-/* The first variable of a list that ends with NULL which is set and not empty, or NULL. */
+/* The value of the first variable in `names` (ends with NULL) that is set and not empty, or
+ * NULL. */
 static const char *first_set(const char *const *names, const char *(*get)(const char *name),
                              const char **name)
 {
-    for (; *names != NULL; names++) {
+    for (; *names; names++) {
         const char *value = get(*names);
-        if (value == NULL || *value == '\0')
+        if (!value || *value == '\0')
             continue;
-        if (name != NULL)
+        if (name)
             *name = *names;
         return value;
     }
@@ -33,14 +34,14 @@ static void read_environment(struct proxy_choice *choice, bool https,
                                             NULL};
     const char *name = NULL, *value = first_set(https ? for_https : for_http, get, &name);
     choice->answer = PROXY_ANSWER_SYSTEM;
-    if (value == NULL)
+    if (!value)
         return;
     if (strncmp(value, SCRIPT_PREFIX, strlen(SCRIPT_PREFIX)) == 0) {
         choice->answer = PROXY_ANSWER_SCRIPT;
         choice->script = value + strlen(SCRIPT_PREFIX);
     } else if (proxy_list_add_url(&choice->list, value, &choice->broken) < 0) {
         choice->answer = PROXY_ANSWER_BROKEN;
-        failure_prefix(&choice->broken, 0, "the environment's %s", name);
+        failure_prefix(&choice->broken, 0, "the environment variable %s", name);
     } else {
         choice->answer = PROXY_ANSWER_LIST;
     }

@@ -1,10 +1,10 @@
-/* Whether an upstream is asked through a proxy, as far as the command line and the environment tell.
+/* The proxy of an upstream, from the command line and the environment.
  *
- * In this order: an upstream on loopback is always direct; so is one that NO_PROXY (no_proxy first) means;
- * then --proxy. With `system`, the environment: http_proxy or https_proxy by the upstream's scheme, then
- * all_proxy, each in small letters before capitals, an empty one as if it were not there. A value may be
- * pac+URL, as libproxy has it. Where the environment says nothing, the desktop's settings are asked, which
- * only the resolver's process can (pac_resolver.h), as it is the one for PAC scripts.
+ * Upstreams on loopback and those that NO_PROXY matches (no_proxy is read first) are always direct.
+ * For the others --proxy decides. With `system` the environment is read: http_proxy or https_proxy
+ * by the upstream's scheme, then all_proxy, each in lower case before upper case; an empty variable
+ * counts as absent. A value may be pac+URL, as in libproxy. Without a variable the desktop's
+ * settings decide. They, and PAC scripts, are left to the proxy resolver (pac_resolver.h).
  */
 #ifndef HOST_BROKER_PROXY_PROXY_SETTINGS_H
 #define HOST_BROKER_PROXY_PROXY_SETTINGS_H
@@ -37,7 +37,7 @@ enum proxy_answer {
     PROXY_ANSWER_LIST,   /* *list */
     PROXY_ANSWER_SCRIPT, /* the PAC script at *script */
     PROXY_ANSWER_SYSTEM, /* the desktop's settings */
-    PROXY_ANSWER_BROKEN, /* the environment's value is no proxy: *broken tells */
+    PROXY_ANSWER_BROKEN, /* the environment's value is no proxy, for the reason *broken */
     PROXY_ANSWER_COUNT
 };
 
@@ -54,15 +54,15 @@ struct proxy_settings {
     struct proxy_choice choices[2]; /* for http, for https */
 };
 
-/* Reads the environment through `get`, whose texts must stay. */
+/* Reads the environment by `get`, whose strings must stay valid. */
 void proxy_settings_read(struct proxy_settings *settings, const struct proxy_options *options,
                          const char *(*get)(const char *name));
 
-/* Looks up an upstream. Never returns NULL. */
+/* The choice for an upstream. Never NULL. */
 const struct proxy_choice *proxy_settings_find(const struct proxy_settings *settings,
                                                const struct upstream_url *url);
 
-/* True when some upstream could need the resolver's process. */
+/* True when some upstream could need the proxy resolver. */
 bool proxy_settings_need_resolver(const struct proxy_settings *settings);
 
 #endif

@@ -1,4 +1,4 @@
-/* Questions, answers and how long they hold: see proxy_table.h. */
+/* Questions to the proxy resolver, its answers, and how long they are kept. */
 #include "host-broker/proxy/proxy_table.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ int proxy_table_watch(struct proxy_table *table, struct event_loop *loop)
 
 static void stop_resolver(struct proxy_table *table)
 {
-    if (table->resolver.fd >= 0 && table->loop != NULL)
+    if (table->resolver.fd >= 0 && table->loop)
         event_loop_remove(table->loop, table->resolver.fd);
     resolver_stop(&table->resolver);
 }
@@ -47,7 +47,7 @@ static void refuse(struct proxy_table *table, struct proxy_entry *entry, const c
     failure_set(&entry->why, 0, "%s", reason);
 }
 
-/* Sends the question, to a new resolver where the old one has died. */
+/* Sends a question. If the resolver has died, a new one is started. */
 static int send_question(struct proxy_table *table, const struct pac_question *question,
                          struct failure *why)
 {
@@ -60,7 +60,7 @@ static int send_question(struct proxy_table *table, const struct pac_question *q
             return result;
     }
     result = resolver_ask(&table->resolver, question);
-    return result < 0 ? failure_errno(why, -result, "ask the resolver of proxies") : 0;
+    return result < 0 ? failure_errno(why, -result, "ask the proxy resolver") : 0;
 }
 
 static void ask(struct proxy_table *table, struct proxy_entry *entry,
@@ -91,7 +91,7 @@ static void know(struct proxy_table *table, struct proxy_entry *entry, int64_t k
     memset(entry->bad_until, 0, sizeof(entry->bad_until));
 }
 
-/* Settles an entry whose answer needs no resolver; else asks it. */
+/* Sets the entry's ways if the settings state them; else asks the resolver. */
 static void look_up(struct proxy_table *table, struct proxy_entry *entry,
                     const struct upstream_url *url)
 {
@@ -118,7 +118,7 @@ static void look_up(struct proxy_table *table, struct proxy_entry *entry,
     }
 }
 
-/* The entry's list: proxies that answered, or were not tried, before those that did not. */
+/* Copies the entry's list, with proxies that did not answer at the end. */
 static void order(const struct proxy_entry *entry, int64_t now, struct proxy_way *way)
 {
     size_t count = 0;
@@ -146,13 +146,14 @@ enum proxy_state proxy_table_find(struct proxy_table *table, size_t upstream,
     return entry->state;
 }
 
-/* The settings' URLs, one a line. One that is no proxy's is left out, unless none is left. */
+/* Parses the URLs of the desktop's settings, one a line. Malformed ones are left out; -EINVAL when
+ * none is left. */
 static int read_urls(struct proxy_list *list, char *text, struct failure *why)
 {
     char *rest = NULL;
     list->count = 0;
-    failure_set(why, 0, "the desktop's settings name no proxy");
-    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+    failure_set(why, 0, "the desktop's settings contain no proxy");
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         (void)proxy_list_add_url(list, line, why);
     return list->count > 0 ? 0 : -EINVAL;
 }
@@ -166,7 +167,8 @@ static void settle_unavailable(struct proxy_table *table, struct proxy_entry *en
         know(table, entry, PROXY_UNAVAILABLE_KEPT);
         return;
     }
-    snprintf(text, sizeof(text), "the PAC script is mandatory but unavailable: %.300s", reason);
+    snprintf(text, sizeof(text),
+             "the PAC script is unavailable, and --pac-mandatory is set: %.300s", reason);
     refuse(table, entry, text);
 }
 
@@ -180,10 +182,11 @@ static void settle(struct proxy_table *table, struct proxy_entry *entry, struct 
         if (proxy_list_parse_result(&entry->way.list, slice_of(reply->text)) == 0)
             know(table, entry, PROXY_KEPT);
         else
-            refuse(table, entry, "the PAC script names no proxy of a known kind");
+            refuse(table, entry, "the PAC script returned no proxy of a known kind");
         break;
     case PAC_PROXIES:
-        memcpy(copy, reply->text, sizeof(copy)); /* the reply is reported, without passwords */
+        memcpy(copy, reply->text,
+               sizeof(copy)); /* strtok_r changes it, and the reply goes to the log */
         if (read_urls(&entry->way.list, copy, &why) == 0)
             know(table, entry, PROXY_KEPT);
         else
@@ -194,7 +197,7 @@ static void settle(struct proxy_table *table, struct proxy_entry *entry, struct 
         break;
     case PAC_FAILED:
     case PAC_VERDICT_COUNT:
-        snprintf(text, sizeof(text), "no proxy could be found: %.300s", reply->text);
+        snprintf(text, sizeof(text), "finding the proxy failed: %.300s", reply->text);
         refuse(table, entry, text);
         break;
     }
@@ -208,7 +211,8 @@ static int find_number(const struct proxy_table *table, uint32_t number)
     return -1;
 }
 
-/* A question whose resolver has died or hangs; -1 when there is none. */
+/* The upstream of a question that stays without an answer, because the resolver has died or hangs;
+ * -1 when there is none. */
 static int find_overdue(struct proxy_table *table)
 {
     int64_t earliest = NEVER;
@@ -225,7 +229,7 @@ static int find_overdue(struct proxy_table *table)
     return -1;
 }
 
-/* The upstream of a reply that has come; -1 when none has, and a resolver that is gone is stopped. */
+/* Receives a reply: its upstream, or -1 when there is none. Stops a resolver that has ended. */
 static int take_reply(struct proxy_table *table, struct pac_reply *reply)
 {
     int result = 1, upstream = -1;
@@ -248,7 +252,8 @@ int proxy_table_hear(struct proxy_table *table, enum pac_verdict *verdict, const
         if (upstream < 0)
             return -1;
         stop_resolver(table);
-        reply = (struct pac_reply){.verdict = PAC_FAILED, .text = "the resolver's process died"};
+        reply = (struct pac_reply){.verdict = PAC_FAILED,
+                                   .text = "the proxy resolver died or did not answer"};
     }
     struct proxy_entry *entry = &table->entries[upstream];
     settle(table, entry, &reply);

@@ -1,4 +1,4 @@
-/* posix_spawn(3) and a socket pair: see resolver.h. */
+/* Starts the proxy resolver by posix_spawn(3) and speaks with it over a socket pair. */
 #include "host-broker/proxy/resolver.h"
 
 #include <errno.h>
@@ -17,8 +17,9 @@
 
 extern char **environ;
 
-/* What libproxy's modules need to find the desktop's settings, and certificates for fetching scripts. A
- * name that ends with an underscore is a prefix. No proxy's password is among them. */
+/* Variables that libproxy needs to find the desktop's settings, and those with certificates for the
+ * download of scripts. A name that ends with an underscore is a prefix. No variable that may
+ * contain a proxy's password is passed. */
 static const char *const variables[] = {"HOME",
                                         "USER",
                                         "LOGNAME",
@@ -52,7 +53,7 @@ static bool is_passed(const char *entry)
 static void choose_environment(char *chosen[VARIABLES_MAX + 1])
 {
     size_t count = 0;
-    for (char **entry = environ; *entry != NULL && count < VARIABLES_MAX; entry++)
+    for (char **entry = environ; *entry && count < VARIABLES_MAX; entry++)
         if (is_passed(*entry))
             chosen[count++] = *entry;
     chosen[count] = NULL;
@@ -105,12 +106,12 @@ int resolver_start(struct resolver *resolver, const char *const *ca_files, size_
         argv[2 + i] = (char *)ca_files[i];
     *resolver = (struct resolver){.fd = -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return failure_errno(why, errno, "make a socket to the resolver of proxies");
+        return failure_errno(why, errno, "make a socket for the proxy resolver");
     int result = spawn(&resolver->pid, ends[1], argv);
     close(ends[1]);
     if (result < 0) {
         close(ends[0]);
-        return failure_errno(why, -result, "start the resolver of proxies");
+        return failure_errno(why, -result, "start the proxy resolver");
     }
     resolver->fd = ends[0];
     return 0;
@@ -140,7 +141,7 @@ void resolver_stop(struct resolver *resolver)
     if (resolver->fd < 0)
         return;
     fd_close(&resolver->fd);
-    kill(resolver->pid, SIGKILL); /* its forks die with it: PR_SET_PDEATHSIG */
+    kill(resolver->pid, SIGKILL); /* its children die with it: PR_SET_PDEATHSIG */
     waitpid(resolver->pid, NULL, 0);
     resolver->pid = 0;
 }

@@ -56,7 +56,7 @@ int engine_open(struct broker *broker, struct failure *why)
     if (result == 0)
         result = exchange_open_table(broker, why);
     if (result == 0 && proxy_table_watch(&broker->proxies, &broker->loop) < 0)
-        result = failure_set(why, ENOMEM, "watch the resolver of proxies");
+        result = failure_set(why, ENOMEM, "watch the proxy resolver");
     for (unsigned i = 0; i < ROUTE_KIND_COUNT && result == 0; i++)
         result = upstream_pool_open(&broker->pools[i], &broker->loop, i, why);
     return result;

@@ -1,5 +1,5 @@
 /* NO_PROXY: the list is text from the environment. What an entry alone matches, the list with it matches. */
-#include "host-broker/proxy/no_proxy.h"
+#include "host-broker/proxy/no_proxy_internal.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* What libproxy says (first byte odd: its debug output, else a proxy's URL), and scripts that are wrapped. */
-#include "host-broker/proxy/pac_script.h"
+#include "host-broker/proxy/pac_script_internal.h"
 
 #include <string.h>
 

@@ -375,10 +375,10 @@ def test_script_that_is_nowhere(start, url):
     ("throw 1;\n", "FindProxyForURL"),
     ("/* \n", "parsed"),
     ("function FindProxyForURL(url, host) { return nope(); }\n", "ReferenceError"),
-    ("function FindProxyForURL(url, host) { return null; }\n", "returned no list"),
-    ("function FindProxyForURL(url, host) { return 7; }\n", "returned no list"),
+    ("function FindProxyForURL(url, host) { return null; }\n", "returned no string"),
+    ("function FindProxyForURL(url, host) { return 7; }\n", "returned no string"),
     ("function FindProxyForURL(url, host) { return 'PROXY ' + 'a'.repeat(5000); }\n",
-     "returned no list"),
+     "returned no string"),
     ("function FindProxyForURL(url, host) { throw '\\x1b[2J\\n{\\\"event\\\":1}'; }\n", "threw"),
     ("function FindProxyForURL(url, host) { return FindProxyForURL(url, host); }\n", "threw"),
 ])

@@ -115,7 +115,7 @@ static const struct {
     {{"--guest-url", "x"}, "--guest-url: "},
     {{"--proxy", "pac+ftp://h/p.pac"}, "none of http://, https://, file:///"},
     {{"--proxy", "pac+file://"}, "none of http://, https://, file:///"},
-    {{"--proxy", "ftp://user:secret@h"}, "scheme is none of"},
+    {{"--proxy", "ftp://user:secret@h"}, "scheme must be http"},
     {{"--proxy", "http://"}, "the host is missing"},
     {{"--proxy", "direct://"}, "say none"},
     {{"--proxy", "http://h/path"}, "has a path"},

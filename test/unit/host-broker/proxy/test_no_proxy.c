@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/os/cleanup.h"
-#include "host-broker/proxy/no_proxy.h"
+#include "host-broker/proxy/no_proxy_internal.h"
 
 static bool matches(const char *list, const char *text)
 {

@@ -12,7 +12,7 @@
 #include "common/json/json.h"
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
-#include "host-broker/proxy/no_proxy.h"
+#include "host-broker/proxy/no_proxy_internal.h"
 #include "host-broker/proxy/proxy_settings.h"
 
 /* golang.org/x/net/http/httpproxy, UseProxyTests: this list, and loopback, are asked directly. */

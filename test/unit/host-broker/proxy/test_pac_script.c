@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/os/cleanup.h"
-#include "host-broker/proxy/pac_script.h"
+#include "host-broker/proxy/pac_script_internal.h"
 #include "test/harness/guard.h"
 
 static char wrapped[PAC_SCRIPT_MAX], script[PAC_SCRIPT_MAX + 1];
