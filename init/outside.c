@@ -27,10 +27,12 @@
 #include "common/os/child_linux.h"
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
+#include "init/host/control_stdio.h"
 #include "init/host/events.h"
 #include "init/outside_serve.h"
 #include "init/relay/relay_folder.h"
 #include "init/stage.h"
+#include "init/system/console.h"
 #include "init/system/signals.h"
 #include "init/wsl/wsl_cgroups.h"
 #include "init/wsl/wsl_progress.h"
@@ -201,7 +203,7 @@ static void report_death(struct control *control, int status)
     failure_set(&why, 0, "the sandbox's PID 1 ended (%s %d), and everything with it",
                 WIFSIGNALED(status) ? "signal" : "exit status",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-    (void)control_write(control_write_fd(control), control->out_how, "\n", 1);
+    control_break_line(control);
     (void)event_failed(control, stage_names[stage], why.text);
     say_all(control);
 }

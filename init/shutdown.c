@@ -21,6 +21,7 @@
 #include "init/command.h"
 #include "init/folders/mounts.h"
 #include "init/host/events.h"
+#include "init/system/console.h"
 #include "init/wsl/wsl_progress.h"
 
 #define KILL_LIMIT_MS 1000

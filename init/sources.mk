@@ -46,6 +46,7 @@ INIT_SRCS := \
     init/server/server_stdio.c \
     init/server/tool_files.c \
     init/server/upstream_url.c \
+    init/system/console.c \
     init/system/empty_root.c \
     init/system/fixed_heap.c \
     init/system/libmnl_shim.c \

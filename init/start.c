@@ -12,6 +12,7 @@
 #include "common/os/io.h"
 #include "common/os/secret.h"
 #include "init/folders/mounts.h"
+#include "init/host/control_dial.h"
 #include "init/host/events.h"
 #include "init/machine/base.h"
 #include "init/machine/machine.h"

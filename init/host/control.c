@@ -1,23 +1,25 @@
-/* The control channel's queues: see control.h.
+/* The queues of the control channel.
  *
- * `writing` is the whole state of the sending side. IDLE: nothing is partly written, and the next
- * line comes from the events if there are any, else from the output slot. EVENTS or OUTPUT: bytes
- * of that queue went out and the rest follows before anything else, since lines must not mix. The
- * events are one run of whole lines; new ones join its end. Nothing is allocated: the line buffer
- * is a mapping, so that after a long line (the boot configuration) its pages, which held secrets,
- * go back to the kernel.
+ * `writing` is the state of the sending side. IDLE: no line is partly written, and the next one
+ * comes from the events if there are any, else from the output slot. EVENTS or OUTPUT: a line of
+ * that queue is partly written and is finished first. The events are a sequence of whole lines, and
+ * new ones are appended. Nothing is allocated: the line buffer is a mapping, so that after a long
+ * line (the boot configuration) its pages, which held secrets, are given back to the kernel.
  */
 #include "init/host/control.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
 #include "common/os/pages.h"
 #include "common/os/secret.h"
+
+#define WAITED_PIECE 4096 /* PIPE_BUF: poll(2) guarantees space for that much */
 
 int control_open(struct control *control)
 {
@@ -28,14 +30,6 @@ int control_open(struct control *control)
     line_buffer_init(&control->in, bytes, CONTROL_LINE_MAX);
     control->fd = control->out_fd = -1;
     return 0;
-}
-
-void control_close(struct control *control)
-{
-    fd_close(&control->fd);
-    fd_close(&control->out_fd);
-    pages_unmap(control->in.bytes, CONTROL_LINE_MAX);
-    control->in.bytes = NULL;
 }
 
 void control_attach(struct control *control, int fd)
@@ -59,6 +53,40 @@ void control_attach_pair(struct control *control, int in, enum control_io in_how
 int control_write_fd(const struct control *control)
 {
     return control->out_fd >= 0 ? control->out_fd : control->fd;
+}
+
+/* ---- reading and writing without blocking ---- */
+
+static bool is_ready(int fd, short events)
+{
+    struct pollfd entry = {.fd = fd, .events = events};
+
+    return poll(&entry, 1, 0) > 0;
+}
+
+static ssize_t channel_read(int fd, enum control_io how, void *out, size_t length)
+{
+    if (how == CONTROL_IO_SOCKET)
+        return recv(fd, out, length, MSG_DONTWAIT);
+    if (how == CONTROL_IO_WAITED && !is_ready(fd, POLLIN)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return read(fd, out, length);
+}
+
+static ssize_t channel_write(int fd, enum control_io how, const void *data, size_t length)
+{
+    if (how == CONTROL_IO_SOCKET)
+        return send(fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (how == CONTROL_IO_WAITED) {
+        if (!is_ready(fd, POLLOUT)) {
+            errno = EAGAIN;
+            return -1;
+        }
+        length = length < WAITED_PIECE ? length : WAITED_PIECE;
+    }
+    return write(fd, data, length);
 }
 
 /* ---- sending ---- */
@@ -134,8 +162,7 @@ bool control_wants_write(const struct control *control)
                                               control->output_end > control->output_start);
 }
 
-/* What to write next: a pointer into the queue that it sets as `writing`, or NULL when both are
- * empty. */
+/* The next bytes to write, in the queue that becomes `writing`; NULL when both are empty. */
 static const char *next_bytes(struct control *control, size_t *length)
 {
     if (control->writing == CONTROL_IDLE)
@@ -169,7 +196,7 @@ static void bytes_written(struct control *control, size_t length)
     }
 }
 
-/* Nobody reads any more: what waits and what comes is thrown away, so that nobody waits for it. */
+/* Nobody reads any more: queued lines are dropped, so that no producer waits for them. */
 static int channel_ended(struct control *control, int error)
 {
     control->ended = true;
@@ -181,6 +208,11 @@ static int channel_ended(struct control *control, int error)
     return -error;
 }
 
+void control_break_line(struct control *control)
+{
+    (void)channel_write(control_write_fd(control), control->out_how, "\n", 1);
+}
+
 int control_flush(struct control *control)
 {
     const char *bytes;
@@ -189,7 +221,7 @@ int control_flush(struct control *control)
     if (control_write_fd(control) < 0)
         return control->ended ? -EPIPE : 0;
     while ((bytes = next_bytes(control, &length))) {
-        ssize_t put = control_write(control_write_fd(control), control->out_how, bytes,
+        ssize_t put = channel_write(control_write_fd(control), control->out_how, bytes,
                                     length < CONTROL_WRITE_MAX ? length : CONTROL_WRITE_MAX);
         if (put < 0 && errno == EINTR)
             continue;
@@ -204,7 +236,7 @@ int control_flush(struct control *control)
 
 /* ---- receiving ---- */
 
-/* Gives the line buffer's pages back after a long line; only while it is empty. */
+/* Gives the line buffer's pages back after a long line, while it is empty. */
 static void trim_line_buffer(struct control *control)
 {
     if (control->in.start != control->in.end || control->in_high <= 2 * CONTROL_READ_MAX)
@@ -214,7 +246,7 @@ static void trim_line_buffer(struct control *control)
     control->in_high = 0;
 }
 
-/* Nothing comes any more, but there is a way out of its own, where somebody may listen. */
+/* Nothing more is received, but events can still be sent over the other descriptor. */
 static int input_ended(struct control *control, int error)
 {
     control->ended = true;
@@ -231,12 +263,12 @@ int control_receive(struct control *control)
         return control->ended ? -EPIPE : 0;
     trim_line_buffer(control);
     char *bytes = line_buffer_room(&control->in, &room);
-    if (room == 0) { /* the beginning of a line that is too long: nobody can take it */
+    if (room == 0) { /* the line is too long: drop what was received of it */
         line_buffer_init(&control->in, control->in.bytes, CONTROL_LINE_MAX);
         bytes = line_buffer_room(&control->in, &room);
     }
     do
-        got = control_read(control->fd, control->in_how, bytes,
+        got = channel_read(control->fd, control->in_how, bytes,
                            room < CONTROL_READ_MAX ? room : CONTROL_READ_MAX);
     while (got < 0 && errno == EINTR);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))

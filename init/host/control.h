@@ -1,8 +1,9 @@
-/* The control channel: one byte stream to the host, one JSON object per line (design, section 3).
+/* The control channel: one byte stream to the host, one JSON object per line
+ * (doc/control-channel.md).
  *
- * Two outgoing queues of fixed size. Events go before output, however much output waits: only a
- * line that is already partly written is finished first. Output has one slot; whoever produces
- * output waits until it is free, so a slow host slows its producers and nothing grows.
+ * Two outgoing queues of fixed size. Events are sent before output, however much output waits; only
+ * a line that is partly written is finished first. Output has one slot, and its producer waits
+ * until the slot is free: a slow host slows the producer down, and nothing grows.
  */
 #ifndef INIT_HOST_CONTROL_H
 #define INIT_HOST_CONTROL_H
@@ -25,25 +26,25 @@
 #define CONTROL_READ_MAX                                                                           \
     (64 * 1024) /* one read(2): what is resident of the line buffer as a rule */
 
-/* How a descriptor of the channel is used without waiting for it (control_stdio.c). */
+/* How a descriptor of the channel is used without blocking. */
 enum control_io {
     CONTROL_IO_PLAIN,  /* it is non-blocking */
-    CONTROL_IO_SOCKET, /* shared with others: MSG_DONTWAIT */
-    CONTROL_IO_WAITED  /* shared with others: poll(2) first, then a small piece */
+    CONTROL_IO_SOCKET, /* shared with other programs: MSG_DONTWAIT */
+    CONTROL_IO_WAITED  /* shared with other programs: poll(2) first, then a small piece */
 };
 
 enum control_queue { CONTROL_IDLE, CONTROL_EVENTS, CONTROL_OUTPUT, CONTROL_QUEUE_COUNT };
 
 struct control {
     int fd;     /* -1 before the connection and after its end */
-    int out_fd; /* where what is written goes, when it is not `fd`: -1 then */
+    int out_fd; /* for writing, when that is another descriptor; else -1 */
     enum control_io in_how, out_how;
-    bool ended;                 /* nothing can come any more; `out_fd` may still be there */
+    bool ended;                 /* nothing more is received; `out_fd` may still be open */
     enum control_queue writing; /* the queue whose front line is partly written */
     size_t events_start, events_end;
     size_t output_start, output_end;
     struct line_buffer in;
-    size_t in_high; /* most bytes that lay in the line buffer since its pages were given back */
+    size_t in_high; /* most bytes in the line buffer since its pages were given back */
     struct json_writer writer;
     bool writer_may_lose;
     char events[CONTROL_EVENTS_SIZE];
@@ -54,26 +55,16 @@ enum control_importance { CONTROL_MUST, CONTROL_MAY_LOSE };
 
 /* Prepares the buffers; before it the structure is all zero. 0 or a negative errno. */
 int control_open(struct control *control);
-void control_close(struct control *control); /* the descriptor and the buffers; for tests */
 
-/* Takes over a connected non-blocking stream. What was queued before is sent over it. */
+/* Takes over a connected non-blocking stream. Queued lines are sent over it. */
 void control_attach(struct control *control, int fd);
 
-/* The same with a descriptor for each direction. The end of the first leaves the second open: what
- * is still to be said can be heard. */
+/* The same with a descriptor for each direction. After the end of the first, events can still be
+ * sent over the second. */
 void control_attach_pair(struct control *control, int in, enum control_io in_how, int out,
                          enum control_io out_how);
 
-/* The same with standard input and output, whose file descriptions stay as they are. A terminal
- * becomes raw until control_restore_terminal. */
-int control_attach_stdio(struct control *control, struct failure *why);
-void control_restore_terminal(void);
-
-/* read(2) and write(2) that never wait, for control.c: as these, with EAGAIN. */
-ssize_t control_read(int fd, enum control_io how, void *out, size_t length);
-ssize_t control_write(int fd, enum control_io how, const void *data, size_t length);
-
-/* Where events go: to be polled while control_wants_write; -1 when nobody can be told anything. */
+/* The descriptor to poll while control_wants_write; -1 when nothing can be sent. */
 int control_write_fd(const struct control *control);
 
 /* Starts an event {"event":NAME, and returns the writer for its further members; ended by
@@ -83,7 +74,7 @@ struct json_writer *control_event_begin(struct control *control, const char *nam
                                         enum control_importance importance);
 int control_event_end(struct control *control);
 
-/* True while a piece of output can be taken. */
+/* True while the output slot is free. */
 bool control_output_free(const struct control *control);
 
 /* Queues {"event":"output",...}: at most CONTROL_DATA_MAX bytes, and only while the slot is
@@ -91,38 +82,26 @@ bool control_output_free(const struct control *control);
 void control_output_put(struct control *control, const char *stream, const void *data,
                         size_t length);
 
-/* Forgets output of which the host has seen no byte yet; true when there was some. */
+/* Drops output of which no byte was sent yet; true when there was some. */
 bool control_output_forget(struct control *control);
 
 bool control_wants_write(const struct control *control);
 
-/* Writes what the descriptor takes. 0, or a negative errno when the channel is at its end. */
+/* Ends a line that another process has left partly written: an empty line is no event. */
+void control_break_line(struct control *control);
+
+/* Writes what the descriptor takes. 0, or a negative errno when the channel has ended. */
 int control_flush(struct control *control);
 
-/* Reads once. 0, or a negative errno when the channel is at its end (-EPIPE: in good order). */
+/* Reads once. 0, or a negative errno when the channel has ended (-EPIPE: the host closed it). */
 int control_receive(struct control *control);
 
-/* The next whole line: 1, 0 when there is none, -EMSGSIZE when it is longer than CONTROL_LINE_MAX:
- * then control_receive throws away what is there of it. Valid until the next call of
+/* The next whole line: 1; 0 when there is none; -EMSGSIZE when it is longer than CONTROL_LINE_MAX,
+ * and then control_receive drops what was received of it. The line is valid until the next call of
  * control_receive. */
 int control_next_line(struct control *control, char **line, size_t *length);
 
-/* Ends the channel from our side: nothing is sent or received any more, and nothing waits. */
+/* Closes the channel from our side and drops what is queued. */
 void control_end(struct control *control);
-
-/* Connects to the host at the port on the kernel command line, sends what is queued (hello and the
- * stages so far) and waits for the host's first bytes, with back-off while nobody answers there,
- * until `deadline` (CLOCK_MONOTONIC, nanoseconds). A connection that ends before it said anything
- * counts as none. */
-int control_dial(struct control *control, int64_t deadline, struct failure *why);
-
-/* The port of codev.control=vsock:PORT in a kernel command line; CONTROL_PORT_DEFAULT without one,
- * -EINVAL for one that is malformed. Exposed for tests. */
-int control_port_find(const char *command_line, uint32_t *port);
-
-/* Writes one line where a person at the machine's console may see it: for failures that no host can
- * be told of. After console_is_stderr only to standard error: in WSL the console is not ours. */
-void console_write(const char *text);
-void console_is_stderr(void);
 
 #endif

@@ -1,9 +1,11 @@
-/* How the control channel comes to be: where to dial, how often, and what counts as connected.
+/* Dials the host: where, how often, and what counts as connected.
  *
- * The host may be slower than the guest, and hybrid vsock proxies accept for a host that is not
- * there and then close; so only bytes from the host end the dialling. The first waits are short,
- * since the host that is there already is the rule.
+ * The host may be slower to start than the guest, and hybrid vsock proxies accept a connection for
+ * a host that does not listen and then close it; so only bytes from the host end the dialling. The
+ * first waits are short, since the host usually listens already.
  */
+#include "init/host/control_dial.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +21,6 @@
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
 #include "common/text/number.h"
-#include "init/host/control.h"
 
 #define COMMAND_LINE_MAX 4096
 #define DIAL_WAIT_FIRST_MS 2
@@ -95,8 +96,8 @@ static int await_host(struct control *control, int64_t deadline)
     return result;
 }
 
-/* One attempt, undone when it fails: what was sent must be said again over the next connection.
- * Only one that is open when time is up stays: the failure can still be told over it. */
+/* One attempt. When it fails, what was sent is queued again for the next connection. A connection
+ * that is open when the time is up is kept: the failure can be reported over it. */
 static int try_host(struct control *control, const struct endpoint *host, int64_t deadline)
 {
     const size_t queued = control->events_end;
@@ -128,7 +129,7 @@ int control_dial(struct control *control, int64_t deadline, struct failure *why)
         if (result == 0)
             return 0;
         if (control->fd >= 0)
-            return failure_set(why, ETIMEDOUT, "the host at vsock:2:%u says nothing",
+            return failure_set(why, ETIMEDOUT, "the host at vsock:2:%u accepts and sends nothing",
                                (unsigned)host.port);
         bool hopeless = result == -ENODEV || result == -EAFNOSUPPORT;
         if (hopeless || deadline - io_monotonic_ns() <= wait_ms * MILLISECONDS)
@@ -136,27 +137,4 @@ int control_dial(struct control *control, int64_t deadline, struct failure *why)
         pause_ms(wait_ms);
         wait_ms = wait_ms * 2 < DIAL_WAIT_MOST_MS ? wait_ms * 2 : DIAL_WAIT_MOST_MS;
     }
-}
-
-static bool console_closed;
-
-void console_is_stderr(void)
-{
-    console_closed = true;
-}
-
-void console_write(const char *text)
-{
-    static const char *const places[] = {"/dev/console", "/dev/kmsg"};
-    char line[FAILURE_TEXT_MAX + 64];
-    int length = snprintf(line, sizeof(line), "codev-init: %s\n", text);
-
-    if (length >= (int)sizeof(line))
-        length = sizeof(line) - 1;
-    for (unsigned number = 0; !console_closed && number < ARRAY_LENGTH(places); number++) {
-        CLEANUP_FD int fd = open(places[number], O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-        if (fd >= 0 && write(fd, line, (size_t)length) > 0)
-            return;
-    }
-    (void)!write(STDERR_FILENO, line, (size_t)length);
 }

@@ -1,33 +1,29 @@
-/* The control channel over standard input and output, as a program started by `wsl.exe --exec` has
- * them.
+/* The control channel over the standard input and output of a program that `wsl.exe --exec`
+ * started.
  *
- * They may be pipes, terminals, sockets or a port of a virtual console, and whoever else holds them
- * shares their file description: O_NONBLOCK set there would break the other's programs. So nothing
- * is set. A pipe or a terminal is opened anew through /proc/self/fd, which gives a description of
- * our own; a socket takes MSG_DONTWAIT with each call; what is left (a port that can be opened
- * once) is asked with poll(2) first and gets small pieces.
+ * They may be pipes, terminals, sockets or a port of a virtual console, and other programs share
+ * their file descriptions: O_NONBLOCK would break those programs, so it is not set. A pipe or a
+ * terminal is opened again through /proc/self/fd, which makes a description of our own; a socket is
+ * used with MSG_DONTWAIT; anything else (a port that can be opened once) is polled before each call
+ * and written to in small pieces.
  *
- * A terminal would echo the token and cut a long line: it is made raw, and put back as it was at
- * the end.
+ * A terminal would echo the token and cut a long line: it is made raw, and restored at the end.
  */
+#include "init/host/control_stdio.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
-#include "init/host/control.h"
-
-#define WAITED_PIECE 4096 /* PIPE_BUF: what poll(2) promised room for */
 
 static struct termios terminal_before;
 static int terminal_fd = -1;
 
-/* Our own descriptor for `fd`, above the standard ones. */
+/* A descriptor of our own for `fd`, above the standard ones. */
 static int open_anew(int fd, int flags, enum control_io *how)
 {
     struct stat status;
@@ -53,7 +49,7 @@ static int open_anew(int fd, int flags, enum control_io *how)
     return higher < 0 ? -error : higher;
 }
 
-/* False when it is no terminal. Input and output are the same one, as a rule. */
+/* False when it is no terminal. Usually input and output are the same terminal. */
 static bool make_raw(int fd)
 {
     struct termios raw;
@@ -85,36 +81,4 @@ void control_restore_terminal(void)
 {
     if (terminal_fd >= 0)
         (void)tcsetattr(terminal_fd, TCSANOW, &terminal_before);
-}
-
-static bool is_ready(int fd, short events)
-{
-    struct pollfd entry = {.fd = fd, .events = events};
-
-    return poll(&entry, 1, 0) > 0;
-}
-
-ssize_t control_read(int fd, enum control_io how, void *out, size_t length)
-{
-    if (how == CONTROL_IO_SOCKET)
-        return recv(fd, out, length, MSG_DONTWAIT);
-    if (how == CONTROL_IO_WAITED && !is_ready(fd, POLLIN)) {
-        errno = EAGAIN;
-        return -1;
-    }
-    return read(fd, out, length);
-}
-
-ssize_t control_write(int fd, enum control_io how, const void *data, size_t length)
-{
-    if (how == CONTROL_IO_SOCKET)
-        return send(fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (how == CONTROL_IO_WAITED) {
-        if (!is_ready(fd, POLLOUT)) {
-            errno = EAGAIN;
-            return -1;
-        }
-        length = length < WAITED_PIECE ? length : WAITED_PIECE;
-    }
-    return write(fd, data, length);
 }

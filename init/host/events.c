@@ -1,4 +1,4 @@
-/* The events' members: see events.h. */
+/* Writes the members of each event. */
 #include "init/host/events.h"
 
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
-/* The events that go to the host (design, section 3), one function each. All return 0, or -ENOBUFS
- * when the queue had no room. */
+/* The events that are sent to the host (doc/control-channel.md), one function each. All return 0,
+ * or -ENOBUFS when the queue is full. */
 #ifndef INIT_HOST_EVENTS_H
 #define INIT_HOST_EVENTS_H
 
@@ -28,10 +28,11 @@ int event_stage(struct control *control, const char *stage, int64_t nanoseconds)
 int event_ready(struct control *control, int64_t boot_ns, const struct boot_way_in *way_in,
                 const struct check_report *report);
 int event_failed(struct control *control, const char *stage, const char *error);
-int event_warning(struct control *control, const char *text); /* the first to be lost in a flood */
+int event_warning(struct control *control,
+                  const char *text); /* dropped first when the queue fills up */
 int event_firewall(struct control *control, const char *state);
 int event_dropped(struct control *control, int64_t lines);
 int event_input_credit(struct control *control, int64_t bytes);
-int event_exit(struct control *control, int wait_status); /* as waitpid(2) gives it */
+int event_exit(struct control *control, int wait_status); /* as waitpid(2) returns it */
 
 #endif

@@ -1,24 +1,21 @@
 /* Unit tests of init/host/control.c and events.c over a socket pair: framing, the order of the
  * queues, bounds, the end of the channel; and of the port on the kernel command line
  * (control_dial.c). */
-#include "init/host/control.h"
+#include "test/harness/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/os/io.h"
+#include "init/host/control_dial.h"
 #include "init/host/events.h"
+#include "test/harness/control_close.h"
 
 static struct control control;
 static int host;

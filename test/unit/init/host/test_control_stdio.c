@@ -1,22 +1,20 @@
 /* The control channel over standard input and output: nothing waits, nobody else's description
  * changes, and the end of one direction leaves the other. Each test replaces descriptors 0 and 1,
  * and puts them back. */
+#include "test/harness/unit.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "init/host/control.h"
+#include "init/host/control_stdio.h"
 #include "init/host/events.h"
+#include "test/harness/control_close.h"
 
 static struct control control;
 static int saved[2], host_in, host_out; /* the host writes to the first and reads from the second */

@@ -18,6 +18,7 @@
 
 #include "common/os/io.h"
 #include "common/text/encoding.h"
+#include "test/harness/control_close.h"
 
 static struct control control;
 static struct server_io io;
