@@ -1,6 +1,6 @@
-/* The body decoder: the first byte chooses the framing, the second the length or the size of pieces.
- * Pieces of any size give the content, the end and the fault that one piece gives, and the content framed
- * anew decodes to itself.
+/* The body decoder: the first byte chooses the framing, the second the length or the size of
+ * pieces. Pieces of any size give the content, the end and the fault that one piece gives, and the
+ * content with new framing decodes to itself.
  */
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* The header policy: what passes to the gateway passes to a rule too, no spelling of a credential or of a
- * framing field passes, and a head that is made of what passes reads back as it was written.
+/* The header policy: a field that passes to the gateway also passes to a rule, no spelling of a
+ * credential or of a framing field passes, and a head made of the fields that pass parses to these
+ * fields.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The Link header and entity tags: what is written fits its limits, nothing splits a line, a tag comes back
- * as it was, and a value without a rule's address is unchanged.
+/* The Link header and entity tags: what is written fits its limits, nothing splits a line, a tag
+ * comes back as it was, and a value without a rule's address is unchanged.
  */
 #include <errno.h>
 
@@ -25,7 +25,7 @@ static void check_link(struct slice value)
     context.path = SLICE_LITERAL("/p/q/r?s");
     int length = link_field_rewrite(out, sizeof(out), value, &context);
     FUZZ_CHECK(length >= 0 && is_value((const uint8_t *)out, (size_t)length));
-    if (memmem(out, (size_t)length, GUEST, strlen(GUEST)) == NULL)
+    if (!memmem(out, (size_t)length, GUEST, strlen(GUEST)))
         FUZZ_CHECK(slice_equal((struct slice){out, (size_t)length}, value));
 }
 

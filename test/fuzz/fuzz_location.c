@@ -1,5 +1,5 @@
-/* Redirects: the first byte chooses where the answer came from, the rest is the Location. What comes out is
- * a target that the broker itself accepts, never the gateway's, and a rule's only with that rule's name.
+/* Redirects: the first byte chooses the upstream, the rest is the Location. The result is a target
+ * that the broker accepts, never the gateway's, and a rule's only with that rule's name.
  */
 #include <errno.h>
 #include <string.h>

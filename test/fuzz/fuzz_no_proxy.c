@@ -1,4 +1,4 @@
-/* NO_PROXY: the list is text from the environment. What an entry alone matches, the list with it matches. */
+/* NO_PROXY: a list from the environment. A list matches what one of its entries alone matches. */
 #include "host-broker/proxy/no_proxy_internal.h"
 
 #include <string.h>

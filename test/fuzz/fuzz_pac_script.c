@@ -1,4 +1,5 @@
-/* What libproxy says (first byte odd: its debug output, else a proxy's URL), and scripts that are wrapped. */
+/* Output of libproxy (first byte odd: debug output, else a proxy's URL), and wrapping of
+ * scripts. */
 #include "host-broker/proxy/pac_script_internal.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size - 1] = '\0';
     if (data[0] % 2 != 0) {
         pac_settings_read(text, url);
-        FUZZ_CHECK(strlen(url) <= PROXY_SCRIPT_URL_MAX && strpbrk(url, "\r\n") == NULL);
+        FUZZ_CHECK(strlen(url) <= PROXY_SCRIPT_URL_MAX && !strpbrk(url, "\r\n"));
     } else {
         enum pac_script_end end = pac_script_read(text, result);
         FUZZ_CHECK(end != PAC_SCRIPT_ABSENT || result[0] == '\0');

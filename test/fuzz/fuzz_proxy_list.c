@@ -1,5 +1,5 @@
-/* Results of PAC scripts (first byte even) and URLs of proxies (odd). What is accepted has no user in the
- * first case, and when it is written and read again it is the same proxy.
+/* Results of PAC scripts (first byte even) and URLs of proxies (odd). An accepted proxy has no user
+ * in the first case, and is the same when it is written and parsed again.
  */
 #include "host-broker/proxy/proxy_list.h"
 
@@ -13,7 +13,7 @@ static void check_proxy(const struct proxy *proxy)
     char url[PROXY_URL_MAX], label[PROXY_LABEL_MAX];
     proxy_format_label(proxy, label);
     proxy_format_url(proxy, true, url);
-    FUZZ_CHECK(strlen(label) > 0 && strpbrk(label, " \t\r\n@/") == NULL);
+    FUZZ_CHECK(strlen(label) > 0 && !strpbrk(label, " \t\r\n@/"));
     if (proxy->kind == PROXY_DIRECT) {
         FUZZ_CHECK(url[0] == '\0');
         return;

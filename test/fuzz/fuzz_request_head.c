@@ -1,5 +1,5 @@
-/* The head parser: a head that comes byte by byte gets the verdict of one that comes whole, and what is
- * accepted holds what its header promises.
+/* The head parser: byte by byte the result is the same as at once, and accepted heads have the
+ * properties that request_head.h states.
  */
 #include <string.h>
 
@@ -73,6 +73,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (result > 0)
         check_head(&whole, bytes, (size_t)result);
     else
-        FUZZ_CHECK(whole.method.bytes == NULL);
+        FUZZ_CHECK(!whole.method.bytes);
     return 0;
 }

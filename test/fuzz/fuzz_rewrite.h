@@ -1,8 +1,8 @@
-/* What the fuzz targets of the rewriters share. The input: one byte that chooses, one that cuts, then the
- * document.
+/* What the fuzz targets of the rewriters share. The input: one byte that chooses, one that cuts,
+ * then the document.
  *
  * Checked for any document: the output does not depend on where it is cut; without a link it is the
- * document; and between links it is, piece by piece, what stands in the document, in that order.
+ * document; and the pieces between links occur in the document, in the same order.
  */
 #ifndef TEST_FUZZ_FUZZ_REWRITE_H
 #define TEST_FUZZ_FUZZ_REWRITE_H
@@ -80,11 +80,11 @@ static inline bool is_host_byte(char byte)
 {
     char lower = ascii_lower(byte);
     return (lower >= 'a' && lower <= 'z') || (byte >= '0' && byte <= '9') ||
-           (byte != '\0' && strchr("-._~:%", byte) != NULL);
+           (byte != '\0' && strchr("-._~:%", byte));
 }
 
-/* What of a piece of output was there before: what follows "/NAME" or "/_undeclared/HOST", without the
- * slash that a root may have been given. */
+/* What of a piece of output was there before: what follows "/NAME" or "/_undeclared/HOST", without
+ * the slash that a root may have been given. */
 static inline struct slice kept_part(struct slice piece)
 {
     static const struct slice undeclared = SLICE_LITERAL("/_undeclared/");
@@ -110,25 +110,25 @@ static inline void fuzz_check_kept(const struct fuzz_run *run, struct slice docu
 {
     struct slice rest = {run->output, run->length};
     const char *guest = memmem(rest.bytes, rest.length, GUEST, strlen(GUEST));
-    if (guest == NULL)
+    if (!guest)
         return;
     size_t before = (size_t)(guest - rest.bytes);
     FUZZ_CHECK(before <= document.length && memcmp(rest.bytes, document.bytes, before) == 0);
     document.bytes += before;
     document.length -= before;
-    while (guest != NULL) {
+    while (guest) {
         struct slice piece = {guest + strlen(GUEST), 0};
         piece.length = run->length - (size_t)(piece.bytes - run->output);
         guest = memmem(piece.bytes, piece.length, GUEST, strlen(GUEST));
-        if (guest != NULL)
+        if (guest)
             piece.length = (size_t)(guest - piece.bytes);
         piece = kept_part(piece);
         const char *found =
             piece.length == 0 ? document.bytes
-            : guest == NULL && piece.length <= document.length
+            : !guest && piece.length <= document.length
                 ? document.bytes + document.length - piece.length
                 : memmem(document.bytes, document.length, piece.bytes, piece.length);
-        FUZZ_CHECK(found != NULL && memcmp(found, piece.bytes, piece.length) == 0);
+        FUZZ_CHECK(found && memcmp(found, piece.bytes, piece.length) == 0);
         document.length -= (size_t)(found - document.bytes) + piece.length;
         document.bytes = found + piece.length;
     }
@@ -141,12 +141,13 @@ static inline const struct fuzz_run *fuzz_document(enum rewrite_format format, u
     static struct fuzz_run whole, pieces;
     fuzz_rewrite(&whole, format, document, document.length + 1);
     fuzz_rewrite(&pieces, format, document, 1 + cut % 64);
-    FUZZ_CHECK(whole.length == pieces.length && whole.rewrite.stream.links == pieces.rewrite.stream.links);
+    FUZZ_CHECK(whole.length == pieces.length &&
+               whole.rewrite.stream.links == pieces.rewrite.stream.links);
     FUZZ_CHECK(memcmp(whole.output, pieces.output, whole.length) == 0);
     if (whole.rewrite.stream.links == 0)
         FUZZ_CHECK(whole.length == document.length &&
                    memcmp(whole.output, document.bytes, document.length) == 0);
-    else if (memmem(document.bytes, document.length, GUEST, strlen(GUEST)) == NULL)
+    else if (!memmem(document.bytes, document.length, GUEST, strlen(GUEST)))
         fuzz_check_kept(&whole, document);
     return &whole;
 }

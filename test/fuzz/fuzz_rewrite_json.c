@@ -1,5 +1,5 @@
-/* Links in JSON documents. Of what is JSON the output is known: an independent walk over the parsed
- * document finds the links, and everything else is as it was.
+/* Links in JSON documents. For valid JSON the output is known: an independent walk over the parsed
+ * document finds the links, and all other bytes are unchanged.
  */
 #include "common/json/json.h"
 #include "test/fuzz/fuzz_rewrite.h"
@@ -27,7 +27,7 @@ struct found {
 static void walk(const struct json *json, uint32_t at, const char *const *steps,
                  struct found *found)
 {
-    if (steps[0] == NULL) {
+    if (!steps[0]) {
         if (json->tokens[at].type == JSON_STRING)
             found->is_link[at] = true;
         return;

@@ -1,5 +1,5 @@
-/* The rules file: what is refused has a position, what is accepted has names and URLs that pass the checks
- * by themselves, and a URL written out again is the same upstream.
+/* The rules file: an error has a position; accepted names and URLs pass the checks alone, and a URL
+ * that is written and parsed again is the same upstream.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static void check_rule(const struct rule *rule)
     char text[UPSTREAM_ORIGIN_MAX + UPSTREAM_PATH_MAX + 1];
     struct upstream_url again;
     struct failure why;
-    FUZZ_CHECK(rules_check_name(slice_of(rule->name)) == NULL);
+    FUZZ_CHECK(!rules_check_name(slice_of(rule->name)));
     FUZZ_CHECK(rules_find(&rules, slice_of(rule->name)) == rule);
     int length = upstream_url_origin(&rule->url, text, UPSTREAM_ORIGIN_MAX);
     FUZZ_CHECK(length > 0);
@@ -24,12 +24,12 @@ static void check_rule(const struct rule *rule)
     FUZZ_CHECK(upstream_url_same_origin(&again, &rule->url));
     FUZZ_CHECK(strcmp(again.path, rule->url.path) == 0);
     FUZZ_CHECK(again.prefix_length == rule->url.prefix_length);
-    FUZZ_CHECK(strpbrk(rule->url.host, "@/?#\\% ") == NULL);
+    FUZZ_CHECK(!strpbrk(rule->url.host, "@/?#\\% "));
     struct slice path = {rule->url.path, rule->url.prefix_length}, rest;
     FUZZ_CHECK(rules_find_address(&rules, rule, &again, path, &rest) == rule && rest.length == 0);
     const struct rule *first =
         rules_find_address(&rules, NULL, &again, slice_of(again.path), &rest);
-    FUZZ_CHECK(first != NULL && first <= rule && upstream_url_same_origin(&first->url, &again));
+    FUZZ_CHECK(first && first <= rule && upstream_url_same_origin(&first->url, &again));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,5 +1,6 @@
-/* Targets and the join: the first line is an upstream's URL, the rest a target. What is joined begins with
- * the prefix, keeps the target byte for byte, and has no dot segment however it is read.
+/* Targets and the join: the first line is an upstream's URL, the rest a target. The result of the
+ * join begins with the prefix, contains the target byte for byte, and has no dot segment in any
+ * reading.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void check_join(const struct upstream_url *url, const struct target *targ
                           target->query.length) == 0);
     check_no_dot_segment(joined);
     if (url_reference_undeclared_host(target, host, sizeof(host)) == 0)
-        FUZZ_CHECK(strpbrk(host, "/@\\\r\n<\" ") == NULL);
+        FUZZ_CHECK(!strpbrk(host, "/@\\\r\n<\" "));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,4 +1,5 @@
-/* Runs a document through the rewriter in pieces that end at guard pages, into output that does too. */
+/* Runs a document through the rewriter in pieces that end at guard pages, into output that does
+ * too. */
 #ifndef TEST_HARNESS_REWRITE_RUN_H
 #define TEST_HARNESS_REWRITE_RUN_H
 

@@ -1,5 +1,5 @@
-/* The body decoder at every split: the content is that of an independent reading, nothing behind the body
- * is taken, and each fault is found.
+/* The body decoder at every split: the content equals that of an independent decoder, no byte after
+ * the body is taken, and each fault is found.
  */
 #include "test/harness/unit.h"
 

@@ -1,4 +1,4 @@
-/* The table of errors, and the one shape of all answers, read back by the JSON reader. */
+/* The table of errors, and the form of all answers, parsed by the JSON reader. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -20,9 +20,9 @@ static void every_error_is_complete(void **state)
         assert_true(kind->message[0] != '\0' && kind->message[strlen(kind->message) - 1] != '.');
         size_t length = strlen(kind->fields);
         assert_true(length == 0 || strcmp(kind->fields + length - 2, "\r\n") == 0);
-        assert_int_equal(strstr(kind->fields, "Retry-After: ") != NULL, kind->status == 503);
-        assert_int_equal(strstr(kind->fields, "Allow: ") != NULL, kind->status == 405);
-        assert_int_equal(strstr(kind->fields, "Upgrade: ") != NULL, kind->status == 426);
+        assert_int_equal(!!strstr(kind->fields, "Retry-After: "), kind->status == 503);
+        assert_int_equal(!!strstr(kind->fields, "Allow: "), kind->status == 405);
+        assert_int_equal(!!strstr(kind->fields, "Upgrade: "), kind->status == 426);
         for (int j = 0; j < i; j++)
             assert_string_not_equal(kind->type, broker_error_kinds[j].type);
     }

@@ -1,4 +1,5 @@
-/* Characters of field lines against the RFC's own lists, comma-separated lists, and an upstream's lines. */
+/* Characters of field lines against the RFC's own lists, comma-separated lists, and an upstream's
+ * lines. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@ static void byte_classes_are_those_of_the_rfc(void **state)
     static const char token[] = "!#$%&'*+-.^_`|~0123456789"
                                 "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     for (int byte = 0; byte < 256; byte++) {
-        bool is_token = byte != 0 && strchr(token, byte) != NULL;
+        bool is_token = byte != 0 && strchr(token, byte);
         assert_int_equal(field_is_token_byte((unsigned char)byte), is_token);
         bool is_value = byte == '\t' || (byte >= ' ' && byte != 0x7f);
         assert_int_equal(field_is_value_byte((unsigned char)byte), is_value);

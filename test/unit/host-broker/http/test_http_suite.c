@@ -1,10 +1,10 @@
-/* The head parser, body decoder and target check against raw requests that others wrote: llhttp's and
- * lighttpd's, whole and byte by byte. The suite is no part of this tree: it is looked for in
+/* The head parser, body decoder and target check against raw requests that others wrote: llhttp's
+ * and lighttpd's, whole and byte by byte. The suite is not part of this tree; it is searched in
  * $CODEV_SUITES and ../shared/suites, and without it the test is skipped and says so.
  *
- * accept: the first request is read to its end without a fault; a target that gets an answer of its own
- * (absolute-form, CONNECT) counts as read. reject: a fault that is answered with 4xx or 5xx. incomplete:
- * more bytes are needed, or a fault. either: anything, but the same in both ways.
+ * accept: the first request is read to its end without a fault; a target that gets an answer of its
+ * own (absolute-form, CONNECT) counts as read. reject: a fault that is answered with 4xx or 5xx.
+ * incomplete: more bytes are needed, or a fault. either: anything, but the same in both ways.
  */
 #include "test/harness/unit.h"
 

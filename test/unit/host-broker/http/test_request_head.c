@@ -1,4 +1,5 @@
-/* The head parser: what it takes, what it refuses and why, at every split and at a guard page. */
+/* The head parser: accepted heads, refused heads and the reasons, at every split and at a guard
+ * page. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -10,8 +11,8 @@
 #define HOST "Host: h\r\n"
 #define GET "GET / HTTP/1.1\r\n"
 
-/* Feeds ever longer beginnings, `step` bytes more each time, each in memory of its own that ends at a
- * guard page: nothing may be kept of the last one. *head has slices into *guarded on success. */
+/* Feeds ever longer beginnings, `step` bytes more each time, each in memory of its own that ends at
+ * a guard page: nothing may be kept of the last one. *head has slices into *guarded on success. */
 static ssize_t feed(struct request_head *head, const char *text, size_t length, size_t step,
                     enum request_fault *fault, char **guarded)
 {

@@ -1,4 +1,4 @@
-/* Heads of answers: framing from facts, and that no field can split the head. */
+/* Heads of answers: the choice of framing, and that no field can begin another line. */
 #include "test/harness/unit.h"
 
 #include <errno.h>

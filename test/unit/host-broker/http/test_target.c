@@ -46,7 +46,7 @@ static void targets_are_taken_apart(void **state)
             fail_msg("%s: %s", cases[i].text, target_fault_kinds[fault].reason);
         assert_true(slice_equal(target.name, slice_of(cases[i].name)));
         assert_true(slice_equal(target.rest, slice_of(cases[i].rest)));
-        assert_int_equal(target.has_query, cases[i].query != NULL);
+        assert_int_equal(target.has_query, !!cases[i].query);
         if (cases[i].query)
             assert_true(slice_equal(target.query, slice_of(cases[i].query)));
         guard_free(guarded, length);
@@ -119,7 +119,7 @@ static void refused_targets_say_why(void **state)
                          -EINVAL);
         if (fault != refused_targets[i].fault)
             fail_msg("%s: fault %d", refused_targets[i].text, fault);
-        assert_true(target.has_query && target.name.bytes == NULL);
+        assert_true(target.has_query && !target.name.bytes);
         guard_free(guarded, length);
     }
 }

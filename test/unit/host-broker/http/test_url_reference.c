@@ -1,5 +1,5 @@
-/* The host in a target "/_undeclared/HOST". The other functions are tested through location_rewrite and
- * rewrite_link (test_location.c, test_rewrite_link.c). */
+/* The host in a target "/_undeclared/HOST". The other functions are tested through location_rewrite
+ * and rewrite_link (test_location.c, test_rewrite_link.c). */
 #include "test/harness/unit.h"
 
 #include <errno.h>

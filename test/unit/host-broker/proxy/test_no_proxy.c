@@ -1,4 +1,4 @@
-/* NO_PROXY: curl's rules, and what goes beyond them. */
+/* NO_PROXY: curl's rules, and the additions to them. */
 #include "test/harness/unit.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-/* The decisions of Go's suite, with the differences listed. The suite is no part of this tree: it is looked
- * for in $CODEV_SUITES and ../shared/suites, and without it the tests are skipped and say so.
+/* The decisions of Go's suite, with the differences listed. The suite is no part of this tree: it
+ * is looked for in $CODEV_SUITES and ../shared/suites, and without it the tests are skipped and say
+ * so.
  */
 #include "test/harness/unit.h"
 
@@ -24,7 +25,8 @@
 /* Where we decide otherwise than Go, as curl does: .barbaz.net means the apex too. */
 static const char *const differing_hosts[] = {"barbaz.net"};
 
-/* In ProxyForURL: the leading dot again; and names are compared as written, as rules hold punycode only. */
+/* In ProxyForURL: the leading dot again; and names are compared as written, as rules hold punycode
+ * only. */
 static const struct {
     const char *list, *url;
 } differing_urls[] = {
@@ -104,7 +106,8 @@ static void take_variable(uint32_t config, const char *member, char out[256])
         assert_true(json_string(&suite, value, out, 256) > 0);
 }
 
-/* The way for a URL as Go writes it: the proxy's URL, without a port that nobody wrote, or <nil>. */
+/* The way for a URL as Go writes it: the proxy's URL, without a port that nobody wrote, or
+ * <nil>. */
 static void find_way(const struct upstream_url *url, char out[PROXY_URL_MAX])
 {
     static struct proxy_options options;

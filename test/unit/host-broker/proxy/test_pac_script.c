@@ -1,4 +1,4 @@
-/* The tail behind a script, and what libproxy's words mean. */
+/* The tail that is appended to scripts, and libproxy's answers and debug output. */
 #include "test/harness/unit.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Proxies from URLs and from what PAC scripts return. */
+/* Proxies from URLs and from results of PAC scripts. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -153,10 +153,10 @@ static void results_are_taken_apart(void **state)
         char *guarded = guard_copy(results[i].result, length);
         int result = proxy_list_parse_result(&list, (struct slice){guarded, length});
         guard_free(guarded, length);
-        if ((result == 0) != (results[i].list != NULL))
+        if ((result == 0) != !!results[i].list)
             fail_msg("'%s': %d", results[i].result, result);
         write_list(&list, text);
-        assert_string_equal(text, results[i].list != NULL ? results[i].list : "");
+        assert_string_equal(text, results[i].list ? results[i].list : "");
     }
 }
 

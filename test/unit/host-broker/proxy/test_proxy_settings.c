@@ -12,7 +12,7 @@ static struct proxy_settings settings;
 
 static const char *get_variable(const char *name)
 {
-    for (const char *const *at = environment; *at != NULL; at += 2)
+    for (const char *const *at = environment; *at; at += 2)
         if (strcmp(at[0], name) == 0)
             return at[1];
     return NULL;

@@ -1,4 +1,4 @@
-/* Tags of rewritten documents: there and back, and under other rules. */
+/* Tags of rewritten documents: derived, restored, and left out under other rules. */
 #include "test/harness/rewrite_run.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static void test_matches(void **state)
         char *guarded = guard_copy(matches[i].value, size);
         int length = rewrite_etag_restore(out, (struct slice){guarded, size}, MARK, &match);
         guard_free(guarded, size);
-        if (matches[i].expected == NULL) {
+        if (!matches[i].expected) {
             assert_int_equal(length, -EINVAL);
             continue;
         }

@@ -1,4 +1,4 @@
-/* gzip, decoded piece by piece: at every cut, broken everywhere, members behind each other. */
+/* gzip in pieces: cut everywhere, damaged everywhere, several members. */
 #include "test/harness/unit.h"
 
 #include <errno.h>

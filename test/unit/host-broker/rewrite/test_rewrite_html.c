@@ -1,4 +1,5 @@
-/* HTML pages: href of <a> and <base>, in every way that HTML allows them to be written, at every split. */
+/* HTML pages: href of <a> and <base>, in every way that HTML allows them to be written, at every
+ * split. */
 #include "test/harness/rewrite_run.h"
 
 #define F "https://files.example/packages"

@@ -1,4 +1,5 @@
-/* JSON documents: which strings are links, at every split; malformed ones stay from where they are so. */
+/* JSON documents: which strings are links, at every split; from the byte at which a document is
+ * malformed it passes unchanged. */
 #include "test/harness/rewrite_run.h"
 
 #define F "https://files.example/packages"

@@ -1,5 +1,5 @@
-/* One link: under which rule it lies, and what of it is kept. Redirects' cases (test_location.c) decide the
- * same way; here is what differs. */
+/* One link: the rule under which it lies, and which part of it is kept. Rules are found as for
+ * redirects (test_location.c); these are the cases that differ. */
 #include "test/harness/rewrite_run.h"
 
 static const struct {
@@ -78,7 +78,7 @@ static void test_links(void **state)
     for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
         char out[4096], expected[4096];
         /* notations agree on what has no escapes; JSON has one for a backslash */
-        if (strchr(links[i].link, '\\') == NULL)
+        if (!strchr(links[i].link, '\\'))
             rewrite(links[i].link, out, &rewrite_json_notation);
         else
             rewrite(links[i].link, out, &rewrite_html_notation);

@@ -81,7 +81,7 @@ static void test_routes(void **state)
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
         struct field accept = {SLICE_LITERAL("accept"), {0}};
         struct request_head head = {.method = slice_of(routes[i].method), .fields = {accept}};
-        if (routes[i].accept != NULL) {
+        if (routes[i].accept) {
             head.fields[0].value = slice_of(routes[i].accept);
             head.field_count = 1;
         }

@@ -1,4 +1,4 @@
-/* The Link header: targets under a rule, and nothing else. */
+/* The Link header: only targets under a rule change. */
 #include "test/harness/rewrite_run.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Redirects seen from inside: which rule they lie under, and what they become otherwise. */
+/* Location: the rule under which it lies, and the result for each kind of reference. */
 #include "test/harness/unit.h"
 
 #include <errno.h>

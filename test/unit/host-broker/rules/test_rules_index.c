@@ -1,4 +1,5 @@
-/* Rules found by name and by address: each case by hand, then many at random beside a search that looks at every rule. */
+/* Rules found by name and by address: fixed cases, then random ones compared with a search over all
+ * rules. */
 #include "test/harness/unit.h"
 
 #include <stdio.h>

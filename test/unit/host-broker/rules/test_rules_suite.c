@@ -1,6 +1,6 @@
-/* Rules against JSONTestSuite: every n_ is refused as malformed, at a position; a y_ may be refused, but
- * only for what it says; an i_ may be either. The suite is no part of this tree: it is looked for in
- * $CODEV_SUITES and ../shared/suites, and without it the test is skipped and says so.
+/* Rules against JSONTestSuite: every n_ is refused as malformed, at a position; a y_ may be
+ * refused, but only for what it says; an i_ may be either. The suite is no part of this tree: it is
+ * looked for in $CODEV_SUITES and ../shared/suites, and without it the test is skipped and says so.
  */
 #include "test/harness/unit.h"
 
@@ -66,7 +66,7 @@ static void every_file_is_judged_right(void **state)
         return;
     }
     size_t counts[3] = {0};
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+    for (struct dirent *entry; (entry = readdir(directory));) {
         static const char kinds[] = "yni";
         const char *kind = strchr(kinds, entry->d_name[0]);
         if (!kind || entry->d_name[1] != '_')
