@@ -1,8 +1,7 @@
-/* The table of commands and what each does: see command.h.
+/* The table of commands and their functions.
  *
- * The host is trusted, but its lines may be wrong: each command checks its members, and what is
- * wrong becomes one warning that names the command. A command never ends the sandbox by being
- * wrong.
+ * The host is trusted, but its lines may be wrong: each command checks its members, and a mistake
+ * is one warning that names the command. A wrong command never ends the sandbox.
  */
 #include "init/command.h"
 
@@ -55,7 +54,8 @@ static int run_time(struct sandbox *sandbox, const struct json *document, struct
     int result = take_number(document, "unix_ns", 1, INT64_MAX, &unix_ns, why);
 
     if (result == 0 && sandbox->place == PLACE_WSL)
-        return failure_set(why, EPERM, "in WSL the clock is everybody's");
+        return failure_set(why, EPERM,
+                           "the clock cannot be set in WSL: all distributions share it");
     return result < 0 ? result : clock_set(unix_ns, &changed, why);
 }
 
@@ -75,7 +75,7 @@ static int run_input(struct sandbox *sandbox, const struct json *document, struc
                            "\"data\" must be base64 of at most %d bytes, or \"eof\" true",
                            CONTROL_DATA_MAX);
     if (data != 0 && server_io_input(&sandbox->io, bytes, (size_t)length) < 0)
-        return failure_set(why, EDQUOT, "%d bytes beyond the credit: thrown away", length);
+        return failure_set(why, EDQUOT, "%d bytes beyond the credit are dropped", length);
     if (ended)
         server_io_input_end(&sandbox->io);
     return 0;
@@ -90,7 +90,7 @@ static int run_credit(struct sandbox *sandbox, const struct json *document, stru
     if (result == 0)
         result = take_number(document, "bytes", 1, OUTPUT_CREDIT_MAX, &bytes, why);
     if (result == 0 && server_io_credit(&sandbox->io, stream, bytes) < 0)
-        return failure_set(why, EINVAL, "there is no stream \"%s\" here", stream);
+        return failure_set(why, EINVAL, "the server has no stream \"%s\"", stream);
     return result;
 }
 
@@ -126,10 +126,10 @@ static int run_signal(struct sandbox *sandbox, const struct json *document, stru
         if (strcmp(signals[number].name, name) != 0)
             continue;
         result = server_signal(&sandbox->server, &sandbox->io, signals[number].number);
-        /* a server that has just ended is no mistake of the host's */
+        /* the host cannot know that the server has just ended */
         return result < 0 && result != -ESRCH ? failure_errno(why, -result, "send %s", name) : 0;
     }
-    return failure_set(why, EINVAL, "no signal \"%s\" can be sent", name);
+    return failure_set(why, EINVAL, "the signal \"%s\" cannot be sent", name);
 }
 
 static int run_shutdown(struct sandbox *sandbox, const struct json *document, struct failure *why)
@@ -150,7 +150,7 @@ static int run_relay(struct sandbox *sandbox, const struct json *document, struc
     struct boot_relay fresh;
 
     if (!sandbox->config.relay.present)
-        return failure_set(why, EINVAL, "this sandbox was started without one");
+        return failure_set(why, EINVAL, "the sandbox was started without a relay");
     if (index == 0)
         return failure_set(why, EINVAL, "\"relay\" must be an object as in the boot configuration");
     int result = boot_relay_parse(&fresh, sandbox->config.place, document, index, why);
@@ -196,15 +196,14 @@ static int run_line(struct sandbox *sandbox, const char *line, size_t length, st
     struct json document;
 
     if (json_parse(&document, line, length, tokens, COMMAND_TOKENS_MAX, &where) < 0)
-        return failure_set(why, EINVAL, "a line that is no command: column %u: %s", where.column,
+        return failure_set(why, EINVAL, "a line is not a command: column %u: %s", where.column,
                            where.reason);
     const struct command *command = find_command(&document);
-    /* its name only: the line may hold a token */
+    /* only the name is shown: the line may hold a token */
     char name[NAME_SIZE] = "";
     (void)take_name(&document, "command", name, NULL);
     if (!command)
-        return failure_set(why, EINVAL, "an unknown command%s%s", name[0] != '\0' ? ": " : "",
-                           name);
+        return failure_set(why, EINVAL, "unknown command%s%s", name[0] != '\0' ? ": " : "", name);
     return failure_prefix(why, command->run(sandbox, &document, why), "command %s", command->name);
 }
 

@@ -1,4 +1,4 @@
-/* The host's commands (design, section 3). */
+/* The host's commands on the control channel (doc/control-channel.md). */
 #ifndef INIT_COMMAND_H
 #define INIT_COMMAND_H
 
@@ -6,8 +6,8 @@
 
 #include "init/sandbox.h"
 
-/* Runs the command in one line. What it does not understand becomes a warning and is otherwise
- * ignored. The line is wiped afterwards: it may have held a token. */
+/* Runs the command in one line. An unknown or malformed command is a warning. The line is wiped
+ * afterwards, since it may hold a token. */
 void command_run(struct sandbox *sandbox, char *line, size_t length);
 
 #endif

@@ -1,13 +1,13 @@
 /* codev-init: PID 1 of the sandbox.
  *
- * It brings the sandbox up in stages (stage.h), each of which fails closed, runs one server in it
- * as an ordinary account, and ends with it. From its first instruction to the end it is the only
- * process that no limit applies to, and it parses nothing that other processes of the guest or the
- * network sent: what it reads is the kernel's, and the host's commands on the control channel.
+ * It starts the sandbox in stages (stage.h), each of which fails closed, runs one server in it as
+ * an ordinary account, and ends with it. It is the only process without limits, and it parses
+ * nothing that other processes of the guest or the network sent: its input is the kernel's files
+ * and the host's commands on the control channel.
  *
  * In a virtual machine PID 1 may never exit: every function that ends the sandbox powers the
- * machine off (shutdown.h). In WSL (`--wsl`) there is a process outside besides (outside.h), and
- * PID 1's exit ends the sandbox.
+ * machine off (shutdown.h). In WSL (`--wsl`) there is also a process outside the sandbox
+ * (outside.h), and PID 1's exit ends the sandbox.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@
 #include "init/system/signals.h"
 #include "init/wsl/wsl_progress.h"
 
-static struct sandbox *sandbox; /* half a mebibyte, in pages of its own */
+static struct sandbox *sandbox; /* half a MiB, in its own mapping */
 
 static stage_function *const stage_functions[STAGE_COUNT] = {
     [STAGE_BASE] = start_base,           [STAGE_CONFIG] = start_config,
@@ -39,7 +39,7 @@ static stage_function *const stage_functions[STAGE_COUNT] = {
     [STAGE_SELF_TEST] = start_self_test, [STAGE_SERVER] = start_server,
 };
 
-/* WSL: the kernel, its clock and its hardware are everybody's, the rest is the sandbox's own. */
+/* WSL: all distributions share the kernel, its clock and its hardware. */
 static stage_function *const wsl_functions[STAGE_COUNT] = {
     [STAGE_BASE] = start_wsl_base,
     [STAGE_CONFIG] = start_config,
@@ -72,7 +72,7 @@ static const struct stage_plan wsl_plan = {
     .done = report_stage,
 };
 
-/* The kernel gives PID 1 no descriptors when it has no console: then the first file that is opened
+/* Without a console the kernel starts PID 1 without descriptors: the first file that is opened
  * would become standard input. */
 static void reserve_stdio(void)
 {
@@ -85,7 +85,7 @@ static void reserve_stdio(void)
         close(fd);
 }
 
-/* Descriptors that are not open yet. */
+/* Sets the descriptors that are not open yet to -1. */
 static void mark_absent(void)
 {
     sandbox->cgroups = (struct cgroups){.server_fd = -1, .relay_fd = -1};
@@ -105,7 +105,7 @@ static void begin(void)
     shutdown_guard_faults();
     sandbox->signal_fd = signals_open(&why);
     if (sandbox->signal_fd < 0)
-        sandbox_abort("no signals: the end");
+        sandbox_abort("signals cannot be set up: power off");
     (void)event_hello(&sandbox->control);
 }
 
@@ -140,7 +140,7 @@ static void run_in_wsl(void)
     run(&wsl_plan);
 }
 
-/* Anywhere else than in its machine or in WSL: nothing is done. */
+/* Started neither as PID 1 nor with --wsl. */
 static int refuse(void)
 {
     static const char text[] =
@@ -159,7 +159,7 @@ static int print_version(void)
 
 int main(int argc, char **argv)
 {
-    bool machine = getpid() == 1; /* whatever the kernel's command line gave it as arguments */
+    bool machine = getpid() == 1; /* its arguments are then those of the kernel's command line */
 
     if (!machine && argc == 2 && strcmp(argv[1], "--version") == 0)
         return print_version();
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
     reserve_stdio();
     sandbox = pages_map(sizeof(*sandbox));
     if (!sandbox || control_open(&sandbox->control) < 0)
-        sandbox_abort("no memory: the end");
+        sandbox_abort("no memory: power off");
     mark_absent();
     if (machine)
         run(&machine_plan);

@@ -1,11 +1,11 @@
-/* The process outside: see wsl.h.
+/* The process outside the sandbox in WSL.
  *
- * The new namespaces come with the child (clone), so this process stays where it is and nothing has
- * to be found again; the child is in them from its first instruction. Both hold the control
- * channel's descriptors, but only one uses them: PID 1, until it is dead without having said why.
+ * clone(2) makes the new namespaces together with the child: the child is in them from its first
+ * instruction, and this process stays in the distribution's. Both hold the descriptors of the
+ * control channel, but only PID 1 uses them, until it is dead and has reported nothing.
  *
- * That PID 1 cannot outlive us: it asks for SIGKILL at our death before anything else, and then
- * looks whether we are still there, by the socket between us, whose other end would be closed.
+ * PID 1 cannot outlive this process: it first asks for SIGKILL at our death, and then checks that
+ * we are still alive by the socket between us, whose other end would be closed.
  */
 #include "init/outside.h"
 
@@ -44,7 +44,7 @@ static struct outside outside = {.link = -1};
 
 /* ---- the start ---- */
 
-/* Which kind the kernel lacks, when it could not make them. */
+/* The kind of namespace that the kernel lacks, or NULL. */
 static const char *missing_namespace(void)
 {
     static const char *const kinds[][2] = {
@@ -87,7 +87,7 @@ static _Noreturn void become_inside(struct sandbox *sandbox, int link, int other
     close(other_end);
     close(folder->out_fd);
     close(sandbox->signal_fd);
-    if (poll(&gone, 1, 0) != 0) /* POLLHUP: it died before the line above was in force */
+    if (poll(&gone, 1, 0) != 0) /* POLLHUP: it died before prctl took effect */
         _exit(1);
     sandbox->outside_fd = link;
     sandbox->relay.side = RELAY_SIDE_INSIDE;
@@ -97,7 +97,7 @@ static _Noreturn void become_inside(struct sandbox *sandbox, int link, int other
     _exit(1);
 }
 
-/* Starts PID 1. Its id as seen from here, or a negative errno. */
+/* Starts PID 1. Its process id in this namespace, or a negative errno. */
 static pid_t start_inside(struct sandbox *sandbox, void (*inside)(void), struct failure *why)
 {
     struct account owner;
@@ -175,13 +175,13 @@ static int await_inside(int signal_fd, pid_t inside)
         if (reap(inside, &status))
             return status;
         if (polls[1].revents != 0 && outside_serve(&outside) < 0)
-            polls[1].fd = -1; /* it is about to end */
+            polls[1].fd = -1; /* PID 1 is about to end */
     }
 }
 
 /* ---- the end ---- */
 
-/* Sends what is queued, if somebody takes it. */
+/* Sends what is queued, within SAY_LIMIT_MS. */
 static void say_all(struct control *control)
 {
     const int64_t deadline = io_monotonic_ns() + SAY_LIMIT_MS * MILLISECONDS;
@@ -192,7 +192,7 @@ static void say_all(struct control *control)
     }
 }
 
-/* PID 1 is dead and has not said why. It may have left half a line: an empty one ends it. */
+/* PID 1 died and reported nothing. It may have left a line partly written. */
 static void report_death(struct control *control, int status)
 {
     struct failure why;
@@ -200,7 +200,7 @@ static void report_death(struct control *control, int status)
     uint32_t stage = stages < STAGE_COUNT ? stages : STAGE_SERVER;
 
     stage = stage == STAGE_CLOCK ? STAGE_HOSTNAME : stage; /* WSL has no stage `clock` */
-    failure_set(&why, 0, "the sandbox's PID 1 ended (%s %d), and everything with it",
+    failure_set(&why, 0, "the sandbox's PID 1 ended (%s %d), and all processes with it",
                 WIFSIGNALED(status) ? "signal" : "exit status",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     control_break_line(control);
@@ -220,7 +220,7 @@ static int end(struct sandbox *sandbox, int status)
     return said ? WEXITSTATUS(status) : 1;
 }
 
-/* There is no PID 1 that could tell it. */
+/* Reports a failure before there is a PID 1. */
 static int refuse(struct control *control, const struct failure *why)
 {
     (void)event_hello(control);
@@ -229,8 +229,7 @@ static int refuse(struct control *control, const struct failure *why)
     return 1;
 }
 
-/* Nothing but the standard descriptors is ours, and the two that are the channel are kept
- * elsewhere. */
+/* Closes all but the standard descriptors and moves the two of the control channel. */
 static int prepare(struct sandbox *sandbox, struct failure *why)
 {
     syscall(SYS_close_range, 3, ~0u, 0);
@@ -244,7 +243,7 @@ static int prepare(struct sandbox *sandbox, struct failure *why)
         return failure_errno(why, errno, "open /dev/null");
     if (chdir("/") < 0)
         return failure_errno(why, errno, "enter /");
-    umask(022); /* not that of whoever started us */
+    umask(022); /* not the inherited one */
     (void)io_write_file(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0, "-1000");
     sandbox->signal_fd = signals_open(why);
     return sandbox->signal_fd < 0 ? sandbox->signal_fd : wsl_progress_open(why);

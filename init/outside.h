@@ -1,9 +1,9 @@
 /* codev-init --wsl: the process outside the sandbox.
  *
- * `wsl.exe -u root --exec codev-init --wsl` starts it. It makes the agents' folder, starts the
- * sandbox's PID 1 in new namespaces, and then waits: it answers PID 1's questions (wsl_link.h),
- * keeps the outer agent running, passes signals on, and ends with PID 1. PID 1 dies with it,
- * whatever ends it, and everything of the sandbox dies with PID 1.
+ * `wsl.exe -u root --exec codev-init --wsl` starts it. It makes the folder of the relays' sockets,
+ * starts the sandbox's PID 1 in new namespaces, and waits: it answers PID 1's requests
+ * (wsl_link.h), keeps the outer relay running, passes signals on, and ends with PID 1. When it ends
+ * for any reason, PID 1 is killed, and every process of the sandbox with it.
  */
 #ifndef INIT_OUTSIDE_H
 #define INIT_OUTSIDE_H

@@ -1,8 +1,7 @@
-/* The process outside: the outer agent's life, and the answers. See outside_serve.h and wsl_link.h.
+/* The requests of PID 1 to the process outside (wsl_link.h), and the outer relay.
  *
- * It believes PID 1, which is the same program with the same rights, and holds nothing that PID 1
- * does not. While it works on a question it does nothing else; a Windows drive that hangs is
- * bounded by wsl_mount.c.
+ * PID 1 is trusted: it is the same program with the same rights. Requests are handled one at a
+ * time; wsl_mount.c limits the time for a Windows drive that hangs.
  */
 #include "init/outside_serve.h"
 
@@ -18,10 +17,9 @@
 
 #define ROUTES_MAX 8192
 
-static struct boot_config config; /* of which only relay and way_in are set */
+static struct boot_config config; /* only relay and way_in are set */
 
-/* A broker at the gateway's address, whatever that is now, is one more listener that must not be
- * reached. */
+/* A broker at the gateway's present address is one more listener that must not be reached. */
 static void add_gateway(struct wsl_message *message)
 {
     static char routes[ROUTES_MAX];
@@ -77,7 +75,7 @@ static int answer(struct outside *outside, struct wsl_message *message, int *fd,
     case WSL_MESSAGE_KIND_COUNT:
         break;
     }
-    return failure_set(why, EPROTO, "no such question");
+    return failure_set(why, EPROTO, "unknown request");
 }
 
 int outside_serve(struct outside *outside)

@@ -1,4 +1,4 @@
-/* WSL: what the process outside the sandbox does for it, in the distribution's namespaces. */
+/* WSL: what the process outside does for the sandbox, in the distribution's namespaces. */
 #ifndef INIT_OUTSIDE_SERVE_H
 #define INIT_OUTSIDE_SERVE_H
 
@@ -13,15 +13,13 @@ struct outside {
     int64_t restart_at; /* CLOCK_MONOTONIC; 0: not waiting */
 };
 
-/* Answers one question of PID 1's. 0, or a negative errno when there is nobody to answer any
- * more. */
+/* Answers one request of PID 1. 0, or a negative errno when PID 1 has closed the link. */
 int outside_serve(struct outside *outside);
 
-/* The outer agent ended: it is started again after a while, or the sandbox is told that it is
- * lost. */
+/* The outer relay ended: it will be restarted, or PID 1 is told that it cannot be. */
 void outside_agent_ended(struct outside *outside, int wait_status);
 
-/* Starts it again when its time has come. */
+/* Restarts the outer relay when it is time. */
 void outside_restart(struct outside *outside);
 
 #endif

@@ -18,14 +18,14 @@
 #include "init/wsl/wsl_link.h"
 #include "nft/firewall.h"
 
-/* How far the server's life has come. Only supervise.c changes it. */
+/* The server's life. Only phase.c and supervise.c change it. */
 enum phase {
     PHASE_NONE,     /* no server yet. Left when it is started */
-    PHASE_STARTING, /* it runs, its port does not accept yet. Left by the port, its end, a shutdown */
-    PHASE_RUNNING, /* ready. Left by its end, a shutdown */
-    PHASE_ENDING, /* it was told to end and has its grace. Left by its end, by the end of the grace */
-    PHASE_DRAINING, /* it ended: what others of its group still write is taken for DRAIN_LIMIT */
-    PHASE_KILLED,   /* its group was killed: what lies in the pipes is taken for DRAIN_LIMIT */
+    PHASE_STARTING, /* its port does not accept yet. Left when it does, by its end, a shutdown */
+    PHASE_RUNNING,  /* ready. Left by its end, a shutdown */
+    PHASE_ENDING,   /* it got SIGTERM. Left by its end, by the end of the grace */
+    PHASE_DRAINING, /* it ended; output of its group is read for DRAIN_LIMIT */
+    PHASE_KILLED,   /* its group was killed; what is in the pipes is read for DRAIN_LIMIT */
     PHASE_ENDED,    /* nothing of it is left */
     PHASE_COUNT
 };
@@ -50,16 +50,15 @@ struct sandbox {
     struct server server;
     struct server_io io;
     enum phase phase;
-    bool
-        hurry; /* the end was asked for: output is drained for DRAIN_LIMIT however slow the host is */
+    bool hurry; /* a shutdown was asked for: output is read for DRAIN_LIMIT only */
     bool acknowledged;
     int64_t timers[TIMER_COUNT]; /* CLOCK_MONOTONIC; 0: off */
     int64_t probe_wait_ns;
     int signal_fd;
-    int own_cgroup_fd;      /* WSL: the group in which we were started; -1 without one */
+    int own_cgroup_fd;      /* WSL: the cgroup in which codev-init was started; -1 without one */
     uint32_t witness_count; /* WSL: listeners outside, for the self-test */
     struct wsl_witness witnesses[WSL_WITNESSES_MAX];
-    int outside_fd; /* WSL: to the process outside (wsl_link.h); -1 in a machine */
+    int outside_fd; /* WSL: the socket to the process outside (wsl_link.h); else -1 */
 };
 
 #endif

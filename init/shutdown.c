@@ -1,8 +1,8 @@
-/* The ends of a sandbox: see shutdown.h.
+/* The ends of a sandbox.
  *
- * From here nothing returns, and nothing waits without a limit: processes that do not die, a host
- * that does not answer, a file system that hangs must not keep the machine on. sync(2) itself
- * cannot be limited; an alarm powers off when it takes SYNC_LIMIT_S.
+ * Nothing here waits without a limit: a process that does not die, a host that does not answer or a
+ * file system that hangs must not keep the machine running. sync(2) itself cannot be limited; an
+ * alarm powers off when it takes longer than SYNC_LIMIT_S.
  */
 #include "init/shutdown.h"
 
@@ -27,10 +27,10 @@
 #define KILL_LIMIT_MS 1000
 #define SYNC_LIMIT_S 30
 
-/* In WSL, to the process outside: what was said last. */
+/* In WSL the exit status tells the process outside which event was sent last. */
 #define STATUS_EXIT 0
 #define STATUS_FAILED 1
-#define STATUS_FAULT 2 /* nothing */
+#define STATUS_FAULT 2 /* none */
 
 static bool ends_by_exit;
 
@@ -39,9 +39,8 @@ void shutdown_by_exit(void)
     ends_by_exit = true;
 }
 
-/* The machine's end. reboot(2) fails only without CAP_SYS_BOOT, and returns where nothing can
- * switch the power; then a restart, which the harness and every VMM take as an end, and at last
- * waiting: never exit. */
+/* Powers the machine off. reboot(2) fails only without CAP_SYS_BOOT, and returns where the power
+ * cannot be switched; then a restart, which the launcher and every VMM take as the end. */
 static noreturn void power_off(int status)
 {
     if (ends_by_exit)
@@ -52,7 +51,7 @@ static noreturn void power_off(int status)
         for (;;)
             pause();
     }
-    _exit(125); /* not PID 1: a mistaken start or a test, whose machine is not ours to switch off */
+    _exit(125); /* not PID 1: the machine is not ours */
 }
 
 static void power_off_at_once(int signal)
@@ -112,7 +111,7 @@ static void sync_all(const struct sandbox *sandbox)
     alarm(SYNC_LIMIT_S);
     if (sandbox->mounted)
         mounts_undo(&sandbox->config);
-    if (!ends_by_exit) /* in WSL the disks are everybody's */
+    if (!ends_by_exit) /* in WSL all distributions share the disks */
         sync();
     alarm(0);
 }
@@ -142,7 +141,7 @@ static void await_acknowledgement(struct sandbox *sandbox)
         if (!control_wants_write(control))
             polls[1].fd = -1;
         if (control->fd < 0 && polls[1].fd < 0)
-            return; /* all is said, and nothing can come */
+            return; /* everything was sent, and nothing can be received */
         (void)io_poll(polls, ARRAY_LENGTH(polls), deadline);
         if (polls[0].revents != 0)
             (void)control_receive(control);

@@ -1,5 +1,5 @@
-/* The ends of a sandbox. None of these functions returns: PID 1 may not exit, and behind each of
- * them the machine is off. */
+/* The ends of a sandbox. None of these functions returns: PID 1 may not exit, so each of them
+ * powers the machine off. */
 #ifndef INIT_SHUTDOWN_H
 #define INIT_SHUTDOWN_H
 
@@ -7,22 +7,23 @@
 
 #include "init/sandbox.h"
 
-/* The orderly end after the server's: agent, mounts, sync, `exit`, its acknowledgement,
- * power-off. */
+/* The end after the server's: relay, mounts, sync, `exit`, its acknowledgement, power-off. */
 noreturn void sandbox_end(struct sandbox *sandbox);
 
-/* The end for a reason: `failed` with the stage and the text, then everything is killed, unmounted
- * and synced, its acknowledgement is awaited, power-off. Before there is a channel the reason goes
- * to the console. */
+/* The end after a failure: `failed` with the stage and the text, then everything is killed,
+ * unmounted and synced, the acknowledgement is awaited, power-off. Without a control channel the
+ * reason is written to the console. */
 noreturn void sandbox_fail(struct sandbox *sandbox, enum stage_id stage, const struct failure *why);
 
-/* Nothing can be told to anyone any more: a line on the console, then power-off. */
+/* Writes a line to the console and powers off. */
 noreturn void sandbox_abort(const char *text);
 
-/* WSL: the ends below are an exit of PID 1, with status 0 after `exit` and 1 after a failure. */
+/* WSL: the functions above exit instead of powering off: status 0 after `exit`, 1 after a
+ * failure. */
 void shutdown_by_exit(void);
 
-/* A fault of init itself (SIGSEGV and its kin) powers off instead of crashing the kernel. */
+/* After this a fault of init itself (SIGSEGV, SIGBUS ...) powers off instead of crashing the
+ * kernel. */
 void shutdown_guard_faults(void);
 
 #endif

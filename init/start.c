@@ -1,5 +1,5 @@
-/* The stages' functions: each calls the module that does the work and passes on what the next ones
- * need. What is worth knowing about a stage stands in that module. */
+/* The functions of the stages: each calls the module that does the work and keeps the result for
+ * later stages. The module documents the stage. */
 #include "init/start.h"
 
 #include <errno.h>
@@ -22,8 +22,7 @@
 #include "init/server/environment.h"
 #include "init/supervise.h"
 
-/* Descriptors 0 to 2 of init itself: nothing reads or writes them, and no other file may land
- * there. */
+/* Descriptors 0 to 2 of init itself become /dev/null, so that no other file gets these numbers. */
 static int close_stdio(struct failure *why)
 {
     CLEANUP_FD int sink = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -77,7 +76,7 @@ int start_config(struct sandbox *sandbox, struct failure *why)
     size_t length;
     int result = 0;
 
-    if (sandbox->place == PLACE_MACHINE) /* in WSL the channel is there */
+    if (sandbox->place == PLACE_MACHINE) /* in WSL it is connected already */
         result = control_dial(&sandbox->control, deadline, why);
     if (result == 0)
         result = await_line(&sandbox->control, deadline, &line, &length, why);
@@ -109,7 +108,7 @@ int start_account(struct sandbox *sandbox, struct failure *why)
 
 int start_mounts(struct sandbox *sandbox, struct failure *why)
 {
-    sandbox->mounted = true; /* some of them, perhaps: the end undoes what is there */
+    sandbox->mounted = true; /* from now on the end has to undo mounts */
     return mounts_apply(&sandbox->config, &sandbox->account, why);
 }
 

@@ -1,4 +1,4 @@
-/* What each stage of a start does, in terms of the modules that do it. */
+/* The functions of the stages. */
 #ifndef INIT_START_H
 #define INIT_START_H
 

@@ -1,4 +1,4 @@
-/* The stages' functions in WSL, where they differ: see start.c and start_wsl.h. */
+/* The functions of the stages that differ in WSL from those in start.c. */
 #include "init/start_wsl.h"
 
 #include <errno.h>
@@ -28,8 +28,7 @@ int start_wsl_mounts(struct sandbox *sandbox, struct failure *why)
     return start_mounts(sandbox, why);
 }
 
-/* The namespace is there since PID 1's first instruction; what is in it is looked at, not
- * assumed. */
+/* PID 1 was started in a network namespace of its own; its interfaces are checked all the same. */
 int start_wsl_network(struct sandbox *sandbox, struct failure *why)
 {
     (void)sandbox;
@@ -44,13 +43,13 @@ int start_wsl_cgroups(struct sandbox *sandbox, struct failure *why)
     int result = wsl_cgroups_create(&sandbox->cgroups, sandbox->own_cgroup_fd, &sandbox->config,
                                     &warning, why);
     if (result == -EEXIST)
-        wsl_progress_group(""); /* it is the other one's */
+        wsl_progress_group(""); /* the group belongs to another sandbox */
     if (result == 0 && warning.text[0] != '\0')
         (void)event_warning(&sandbox->control, warning.text);
     return result;
 }
 
-/* First the outer agent, which needs no more of ours than the folder, then the inner one. */
+/* Starts the outer relay, then the inner one. */
 int start_wsl_relay(struct sandbox *sandbox, struct failure *why)
 {
     struct boot_config *config = &sandbox->config;
@@ -69,7 +68,7 @@ int start_wsl_relay(struct sandbox *sandbox, struct failure *why)
     return relay_start(&sandbox->relay, config, sandbox->cgroups.relay_fd, why);
 }
 
-/* Nothing of it is reached from inside, and nobody outside saw anyone come. */
+/* The self-test reaches no listener outside, and no listener outside has received anything. */
 int start_wsl_self_test(struct sandbox *sandbox, struct failure *why)
 {
     int result = start_self_test(sandbox, why);
@@ -80,6 +79,7 @@ int start_wsl_self_test(struct sandbox *sandbox, struct failure *why)
     message.kind = WSL_TOUCHED;
     result = wsl_link_ask(sandbox->outside_fd, &message, NULL, why);
     if (result == 0 && message.touched)
-        return failure_set(why, EPERM, "a datagram of the self-test came to a listener outside");
+        return failure_set(why, EPERM,
+                           "a datagram of the self-test reached a listener outside the sandbox");
     return result;
 }

@@ -1,4 +1,4 @@
-/* What each stage of a start in WSL does where it differs from a machine's (start.h). */
+/* The functions of the stages that differ in WSL. */
 #ifndef INIT_START_WSL_H
 #define INIT_START_WSL_H
 

@@ -1,9 +1,10 @@
 /* The event loop of PID 1. phase.c decides what the server's end means.
  *
- * One poll(2) over a table of nine descriptors that is filled anew from the state each time: what
- * has no interest is not in it, so nothing has to be re-armed, no event can meet an object that is
- * gone, and the end of a stream that nobody reads cannot make the loop spin. The clock is read once
- * per wake-up. Timers are a table of points in time; the next one bounds the wait.
+ * * One poll(2) over a table of nine descriptors that is filled from the state each time: a
+ * descriptor without interest is not in it, so nothing has to be re-armed, no event can refer to an
+ * object that is gone, and the end of a stream that is not read cannot make the loop spin. The
+ * clock is read once per wake-up. Timers are a table of points in time; the next one limits the
+ * wait.
  */
 #include "init/supervise.h"
 
@@ -74,7 +75,7 @@ static void agent_ended(struct sandbox *sandbox, int wait_status, int64_t now)
     sandbox->timers[TIMER_AGENT_RESTART] = now + wait;
 }
 
-/* Every process of the sandbox ends here: those we started, and all orphans. */
+/* Reaps every process of the sandbox that ended: our children and all orphans. */
 static void reap(struct sandbox *sandbox, int64_t now)
 {
     int wait_status;
@@ -110,12 +111,11 @@ static void handle_control(struct sandbox *sandbox)
         command_run(sandbox, line, length);
         result = 0;
     }
-    if (result ==
-        -EMSGSIZE) /* what follows the beginning of a line that is too long makes no sense */
+    if (result == -EMSGSIZE) /* the rest of a line that is too long is not a command */
         control_end(&sandbox->control);
 }
 
-/* WSL: what the process outside has to say of its agent. Its own end would have been ours too. */
+/* WSL: a report of the process outside about the outer relay. */
 static void handle_outside(struct sandbox *sandbox)
 {
     struct failure why;
@@ -140,7 +140,7 @@ static void handle_firewall(struct sandbox *sandbox)
         (void)event_firewall(&sandbox->control, firewall_event_names[event]);
         break;
     case FIREWALL_LOST:
-        (void)cgroup_kill(sandbox->cgroups.server_fd); /* first of all: nothing runs without it */
+        (void)cgroup_kill(sandbox->cgroups.server_fd); /* first: nothing may run without it */
         (void)event_firewall(&sandbox->control, firewall_event_names[event]);
         sandbox_fail(sandbox, STAGE_FIREWALL, &why);
     case FIREWALL_EVENT_COUNT:

@@ -6,11 +6,11 @@
 
 #include "init/sandbox.h"
 
-/* Takes note that the server was started. */
+/* The server was started. */
 void supervise_begin(struct sandbox *sandbox);
 
-/* Runs the loop until the server is ready, or until nothing of it is left, which may come first:
- * true when it is ready. What ends the sandbox for another reason does not return. */
+/* Runs the loop until the server is ready, or until nothing of it is left; true when it is ready.
+ * Does not return when the sandbox ends for another reason. */
 bool supervise_until_ready(struct sandbox *sandbox);
 void supervise_until_end(struct sandbox *sandbox);
 

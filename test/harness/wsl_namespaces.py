@@ -424,7 +424,7 @@ class Rig:
         return None
 
     def network_state(self):
-        """All that a sandbox must not change in the network that is everybody's."""
+        """All that a sandbox must not change in the shared network."""
         commands = (["ip", "addr"], ["ip", "link"], ["ip", "route", "show", "table", "all"],
                     ["ip", "-6", "route"], ["ip", "rule"], ["nft", "list", "ruleset"])
         texts = [self.vm.run(*command).stdout for command in commands]

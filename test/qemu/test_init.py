@@ -286,7 +286,7 @@ def test_what_is_not_understood_is_a_warning():
         assert guest.end() == {"event": "exit", "code": 0}
         texts = [event["text"] for event in guest.named("warning")]
         assert len(texts) == 8, texts
-        assert texts[0] == "an unknown command: dance"
+        assert texts[0] == "unknown command: dance"
 
 
 def test_time():
