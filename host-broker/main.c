@@ -1,7 +1,8 @@
-/* codev-broker: the sandbox's only way out, and the only holder of the gateway's credential.
+/* codev-broker: passes a sandbox's requests to its gateway and named upstreams, and holds the
+ * gateway's credential.
  *
- * main() names the steps of a start, each with the exit status of its failure; then the engine runs. What
- * the broker is and promises stands in broker.h and doc/broker-protocol.md.
+ * The table of steps lists what a start does, each step with the exit status of its failure; then
+ * the engine runs. doc/broker-protocol.md describes the broker from outside.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -24,9 +25,9 @@
 #define READY_LINE_MAX (EGRESS_MAX * (RULE_NAME_MAX + 3) + 16 * 1024) /* names, and the rest */
 #define PATH_MAX_BYTES 4096
 
-static struct broker broker; /* large: tables of rules and ways */
+static struct broker broker; /* too large for the stack */
 
-/* Before anything can be told to an app: standard error only. */
+/* Until the ready line, standard error is the only place for messages. */
 static void notice(const char *kind, const char *text)
 {
     fprintf(stderr, "codev-broker: %s%s\n", kind, text);
@@ -56,7 +57,7 @@ static int read_rules(struct failure *why)
     return result;
 }
 
-/* Before there is a secret in this process. */
+/* Runs before any secret is read. */
 static int start_resolver(struct failure *why)
 {
     return broker.options.check
@@ -68,7 +69,7 @@ static int start_resolver(struct failure *why)
 static int read_credential(struct failure *why)
 {
     if (!broker.options.gateway_token_file)
-        return 0; /* rules are checked alone */
+        return 0; /* --check without a login */
     broker.logged_in = true;
     return credential_open(&broker.credential, broker.options.gateway_token_file, why);
 }
@@ -89,15 +90,15 @@ static int tell_notices(struct failure *why)
     (void)why;
     if (broker.options.gateway_v1_removed)
         notice("notice: ",
-               "--gateway-url: /v1 at the end was removed; requests bring it themselves");
+               "--gateway-url: /v1 at the end was removed, because requests contain it");
     if (broker.options.gateway_token_file && options_gateway_is_open(&broker.options))
         notice("warning: ",
-               "the gateway has neither a path nor --gateway-allow: its key-management "
-               "paths can be reached from the sandbox");
+               "the sandbox can reach the gateway's key management: give --gateway-url a path, or "
+               "use --gateway-allow");
     return 0;
 }
 
-/* What a name leads to, as an administrator reads it. */
+/* A name and its upstream, for --check. */
 static void print_upstream(const char *name, const struct upstream_url *url)
 {
     char origin[UPSTREAM_HOST_MAX + 32];
@@ -131,7 +132,7 @@ static int start_engine(struct failure *why)
     return engine_open(&broker, why);
 }
 
-/* Only where somebody could listen in. */
+/* Needed for listeners over TCP only. */
 static int start_tls(struct failure *why)
 {
     for (size_t i = 0; i < broker.options.listener_count; i++)
@@ -159,7 +160,6 @@ static int listen_everywhere(struct failure *why)
     return 0;
 }
 
-/* From here on nothing is executed and little is opened. */
 static int confine(struct failure *why)
 {
     static_assert(CONFINE_SOCKETS_MAX >= OPTIONS_LISTENERS_MAX, "room for each listener");
@@ -208,7 +208,7 @@ static int announce(struct failure *why)
     int length = json_writer_finish(&writer, true);
     int result = length < 0 ? length : io_write_full(STDOUT_FILENO, line, (size_t)length);
     secret_wipe(line, sizeof(line));
-    return result < 0 ? failure_errno(why, -result, "tell standard output that it is ready") : 0;
+    return result < 0 ? failure_errno(why, -result, "write the ready line to standard output") : 0;
 }
 
 static const struct step {

@@ -1,4 +1,4 @@
-/* The pool of blocks: see buffer.h. */
+/* The pool of blocks. */
 #include "host-broker/base/buffer.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 
 #include "host-broker/base/memory.h"
 
-#define BLOCKS_KEPT_WARM 128 /* unused blocks beyond these give their memory back */
+#define BLOCKS_KEPT_WARM 128 /* more unused blocks than these hold no memory */
 
 int buffer_pool_open(struct buffer_pool *pool, size_t block_count, struct failure *why)
 {
@@ -22,18 +22,18 @@ int buffer_pool_open(struct buffer_pool *pool, size_t block_count, struct failur
 
 void buffer_take(struct buffer *buffer, struct buffer_pool *pool)
 {
-    if (buffer->bytes != NULL)
+    if (buffer->bytes)
         return;
     if (pool->unused_count == 0)
-        abort(); /* the pool is sized for every holder: a leak of ours */
+        abort(); /* the pool has a block for every holder: one was leaked */
     *buffer = (struct buffer){.bytes = pool->unused[--pool->unused_count]};
 }
 
 void buffer_give_back(struct buffer *buffer, struct buffer_pool *pool)
 {
-    if (buffer->bytes == NULL)
+    if (!buffer->bytes)
         return;
-    /* the stack's top is warm; what lies deeper was given back before the others were taken */
+    /* the blocks returned first were returned when few were taken, and kept their memory */
     size_t taken = pool->block_count - pool->unused_count;
     if (taken > BLOCKS_KEPT_WARM)
         memory_discard(buffer->bytes, BUFFER_BLOCK);

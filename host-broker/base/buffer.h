@@ -1,9 +1,9 @@
-/* Buffers: a window of unread bytes in a block, and the pool that blocks come from.
+/* Buffers: a window of unread bytes in a block, and the pool of blocks.
  *
- * A connection holds at most two blocks (what came, what is to go), an exchange one more while it
- * collects an answer's head. The pool is reserved as address space at the start for all of them at
- * once, so taking a block cannot fail; memory is used only by what is touched, and given back when more
- * than a few blocks lie unused.
+ * A connection holds at most two blocks (received, to be sent), an exchange one more while it
+ * collects the head of an answer. The address space for all of them is reserved at the start, so
+ * taking a block cannot fail. A block takes memory only where it was written; the memory is
+ * returned when more than a few blocks are unused.
  */
 #ifndef HOST_BROKER_BASE_BUFFER_H
 #define HOST_BROKER_BASE_BUFFER_H
@@ -13,7 +13,8 @@
 
 #include "common/os/failure.h"
 
-/* A request's head of 64 KiB, tolerated empty lines and the preface fit; a whole number of pages. */
+/* Holds the head of a request of 64 KiB, the empty lines that are tolerated before it, and the
+ * preface; a whole number of pages. */
 #define BUFFER_BLOCK (68 * 1024)
 
 struct buffer {
@@ -23,7 +24,7 @@ struct buffer {
 
 struct buffer_pool {
     char *memory;
-    char **unused; /* a stack: the block used last is taken first */
+    char **unused; /* a stack: the block returned last is taken first */
     size_t unused_count, block_count;
 };
 
@@ -34,7 +35,7 @@ void buffer_pool_close(struct buffer_pool *pool);
 /* Gives `buffer` a block when it has none. */
 void buffer_take(struct buffer *buffer, struct buffer_pool *pool);
 
-/* Returns its block, if any, and whatever is unread. */
+/* Returns its block, if it has one; unread bytes are lost. */
 void buffer_give_back(struct buffer *buffer, struct buffer_pool *pool);
 
 static inline size_t buffer_length(const struct buffer *buffer)
@@ -44,7 +45,7 @@ static inline size_t buffer_length(const struct buffer *buffer)
 
 static inline size_t buffer_room(const struct buffer *buffer)
 {
-    return buffer->bytes == NULL ? 0 : BUFFER_BLOCK - buffer_length(buffer);
+    return buffer->bytes ? BUFFER_BLOCK - buffer_length(buffer) : 0;
 }
 
 static inline const char *buffer_front(const struct buffer *buffer)
@@ -59,7 +60,7 @@ static inline void buffer_consume(struct buffer *buffer, size_t length)
         buffer->start = buffer->end = 0;
 }
 
-/* Moves the unread bytes to the block's beginning, so that all its room lies behind them. */
+/* Moves the unread bytes to the beginning of the block, so that all room is behind them. */
 static inline void buffer_compact(struct buffer *buffer)
 {
     if (buffer->start == 0)

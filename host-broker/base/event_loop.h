@@ -1,13 +1,13 @@
 /* The event loop: which descriptors are watched, and one place that waits for them.
  *
  * A watched descriptor is known by a typed reference (what kind of object, and which one), not by a
- * callback; the engine has one switch over the kinds. All watching is level-triggered. The clock is read
- * once per wake-up.
+ * callback; the engine has one switch over the kinds. All watching is level-triggered. The clock is
+ * read once per wake-up.
  *
  * The system may give the number of a closed descriptor to another one, and libcurl closes sockets
- * without telling. Each watch of a number therefore has a stamp, which its events carry: an event of an
- * earlier watch of the same number is recognised, and nobody removes a watch that somebody else has
- * added since.
+ * without telling. Each watch of a number therefore has a stamp, which its events carry: an event
+ * of an earlier watch of the same number is recognised, and nobody removes a watch that somebody
+ * else has added since.
  */
 #ifndef HOST_BROKER_BASE_EVENT_LOOP_H
 #define HOST_BROKER_BASE_EVENT_LOOP_H
@@ -65,17 +65,17 @@ int event_loop_add(struct event_loop *loop, int fd, uint32_t what, struct event_
 int event_loop_change(struct event_loop *loop, int fd, uint32_t what, struct event_ref ref);
 void event_loop_remove(struct event_loop *loop, int fd);
 
-/* For libcurl's sockets, which are watched and not watched by turns: this way a turn costs one system
- * call instead of two. event_loop_park keeps the watch, but nobody wants its events. event_loop_watch
- * takes a parked watch over or adds one; the system tells which, since it knows the file and not only
- * its number. event_loop_is_wanted judges an event of such a descriptor: false when it belongs to an
- * earlier watch, or to a parked one, which is then removed. */
+/* For libcurl's sockets, which are watched and not watched by turns: this way a turn costs one
+ * system call instead of two. event_loop_park keeps the watch, but nobody wants its events.
+ * event_loop_watch takes a parked watch over or adds one; the system tells which, since it knows
+ * the file and not only its number. event_loop_is_wanted judges an event of such a descriptor:
+ * false when it belongs to an earlier watch, or to a parked one, which is then removed. */
 void event_loop_park(struct event_loop *loop, int fd);
 int event_loop_watch(struct event_loop *loop, int fd, uint32_t what, struct event_ref ref);
 bool event_loop_is_wanted(struct event_loop *loop, int fd, uint16_t stamp);
 
-/* Waits until something is ready or `deadline` has come, and reads the clock. The number of entries of
- * `ready` that are filled, 0 after a signal. */
+/* Waits until something is ready or `deadline` has come, and reads the clock. The number of entries
+ * of `ready` that are filled, 0 after a signal. */
 int event_loop_wait(struct event_loop *loop, int64_t deadline);
 
 #endif

@@ -1,4 +1,4 @@
-/* Lines to a descriptor, never waiting: see line_sink.h. */
+/* Buffers lines and writes whole ones without waiting. */
 #include "host-broker/base/line_sink.h"
 
 #include <errno.h>
@@ -26,13 +26,13 @@ void line_sink_add(struct line_sink *sink, const char *line, size_t length)
     sink->length += length;
 }
 
-/* As many whole lines as one atomic write takes. */
+/* The length of the whole lines that one atomic write can take. */
 static size_t next_piece(const struct line_sink *sink)
 {
     if (sink->length <= LINE_SINK_LINE_MAX)
         return sink->length;
     const char *end = memrchr(sink->buffer, '\n', LINE_SINK_LINE_MAX);
-    return end == NULL ? LINE_SINK_LINE_MAX : (size_t)(end - sink->buffer) + 1;
+    return end ? (size_t)(end - sink->buffer) + 1 : LINE_SINK_LINE_MAX;
 }
 
 static bool may_write(const struct line_sink *sink)
@@ -52,7 +52,7 @@ size_t line_sink_flush(struct line_sink *sink)
             continue;
         if (written <= 0) {
             if (errno == EPIPE)
-                sink->fd = -1; /* the reader is gone for good */
+                sink->fd = -1; /* the reader has closed the pipe */
             break;
         }
         total += (size_t)written;

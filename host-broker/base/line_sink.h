@@ -1,8 +1,9 @@
-/* Whole lines to a descriptor that may be a pipe nobody reads, without ever waiting for it.
+/* Writes whole lines to a descriptor without waiting, even to a pipe that nobody reads.
  *
- * Lines are at most LINE_SINK_LINE_MAX, so that one write(2) of whole lines up to that size is atomic on
- * a pipe and does not block once poll(2) said so (pipe(7), PIPE_BUF). What does not fit into the buffer
- * is dropped and counted; the count is told to the caller, who reports it when there is room again.
+ * A line has at most LINE_SINK_LINE_MAX bytes. A write(2) of whole lines up to that size is atomic
+ * on a pipe and does not block after poll(2) has reported room (pipe(7), PIPE_BUF). Lines that do
+ * not fit into the buffer are dropped and counted; the caller reports the count when there is room
+ * again.
  */
 #ifndef HOST_BROKER_BASE_LINE_SINK_H
 #define HOST_BROKER_BASE_LINE_SINK_H
@@ -15,8 +16,8 @@
 #define LINE_SINK_BUFFER (64 * 1024)
 
 struct line_sink {
-    int fd;       /* -1: everything is dropped in silence */
-    bool is_file; /* a regular file, which never makes anybody wait for a reader */
+    int fd;       /* -1: every line is dropped, without a count */
+    bool is_file; /* a regular file: writing never waits for a reader */
     size_t length;
     uint64_t dropped; /* lines, since the caller last set it to 0 */
     char buffer[LINE_SINK_BUFFER];
@@ -24,7 +25,7 @@ struct line_sink {
 
 void line_sink_init(struct line_sink *sink, int fd);
 
-/* Adds a line that ends with its newline. */
+/* Adds a line; its newline is included. */
 void line_sink_add(struct line_sink *sink, const char *line, size_t length);
 
 /* Writes what can be written without waiting; returns the number of bytes. */

@@ -8,8 +8,8 @@
 
 #define MEMORY_FILE_PATH_MAX 32
 
-/* Reserves addresses; a page takes memory when it is first written and reads as zero until then. NULL
- * when there are none. */
+/* Reserves addresses; a page takes memory when it is first written and reads as zero until then.
+ * NULL when there are none. */
 void *memory_reserve(size_t size);
 
 /* Returns whole pages to the system: they read as zero again. */

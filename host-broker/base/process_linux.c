@@ -54,7 +54,7 @@ bool process_input_is_lifeline(void)
 
 bool process_input_ended(void)
 {
-    char dropped[4096]; /* called when it is readable: one read does not block */
+    char dropped[4096];
     ssize_t length = read(STDIN_FILENO, dropped, sizeof(dropped));
     return length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
 }

@@ -1,7 +1,7 @@
-/* A run of bytes inside somebody else's buffer: what the broker's parsers hand out.
+/* A slice: a run of bytes inside a buffer that somebody else owns. Parsers return slices.
  *
- * A slice owns nothing, has no NUL behind it, and lives as long as the buffer it points into. The
- * empty slice is {NULL, 0} or any pointer with length 0; nothing here tells the two apart.
+ * A slice has no terminating NUL and is valid as long as its buffer. Every slice of length 0 is
+ * empty, whatever its pointer.
  */
 #ifndef HOST_BROKER_BASE_SLICE_H
 #define HOST_BROKER_BASE_SLICE_H
@@ -22,19 +22,18 @@ static inline struct slice slice_of(const char *text)
     return (struct slice){text, strlen(text)};
 }
 
-/* Byte for byte. */
 static inline bool slice_equal(struct slice a, struct slice b)
 {
     return a.length == b.length && (a.length == 0 || memcmp(a.bytes, b.bytes, a.length) == 0);
 }
 
-/* ASCII only, never the locale's. */
+/* ASCII only, independent of the locale. */
 static inline char ascii_lower(char byte)
 {
     return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
 }
 
-/* Of a hexadecimal digit in either case; -1 of any other byte. */
+/* The value of a hexadecimal digit of either case, or -1. */
 static inline int ascii_hex_value(char byte)
 {
     if (byte >= '0' && byte <= '9')
@@ -43,7 +42,8 @@ static inline int ascii_hex_value(char byte)
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/* Equal but for the case of ASCII letters: field names, codings, schemes, hosts. */
+/* Compares without regard to the case of ASCII letters: for field names, codings, schemes,
+ * hosts. */
 static inline bool slice_equal_nocase(struct slice a, struct slice b)
 {
     if (a.length != b.length)

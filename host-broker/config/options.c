@@ -1,6 +1,6 @@
-/* The command line of the broker: the parsers of values, the table of options, the walk over argv, and
- * the conditions on the whole. A parser stores into *options and returns 0, or -EINVAL with a reason that
- * does not name the option: take_argument puts the name in front.
+/* Parses the command line: a parser for each kind of value, the table of options, argv, and checks
+ * of the whole. A parser stores into *options and returns 0, or -EINVAL with a reason to which
+ * take_argument adds the name of the option.
  */
 #include "host-broker/config/options.h"
 
@@ -15,7 +15,7 @@
 #include "host-broker/http/target.h"
 #include "host-broker/rules/rules.h"
 
-/* Decimal digits only, within bounds. */
+/* Accepts decimal digits only. */
 static int parse_number(const char *text, unsigned minimum, unsigned maximum, unsigned *out,
                         struct failure *why)
 {
@@ -26,7 +26,7 @@ static int parse_number(const char *text, unsigned minimum, unsigned maximum, un
     else
         digits = 0;
     if (digits == 0 || number < minimum || number > maximum)
-        return failure_set(why, EINVAL, "'%.40s' is no number from %u to %u", text, minimum,
+        return failure_set(why, EINVAL, "'%.40s' is not a number from %u to %u", text, minimum,
                            maximum);
     *out = (unsigned)number;
     return 0;
@@ -35,7 +35,7 @@ static int parse_number(const char *text, unsigned minimum, unsigned maximum, un
 static int store_path(const char **out, const char *value, struct failure *why)
 {
     if (value[0] == '\0')
-        return failure_set(why, EINVAL, "an empty path");
+        return failure_set(why, EINVAL, "the path is empty");
     *out = value;
     return 0;
 }
@@ -83,13 +83,12 @@ static int set_gateway_auth(struct broker_options *options, const char *value, s
     } else if (strncmp(value, prefix, sizeof(prefix) - 1) == 0) {
         struct slice name = slice_of(value + sizeof(prefix) - 1);
         if (!header_policy_credential_name(name))
-            return failure_set(why, EINVAL, "'%.100s' is no header field that can carry a token",
+            return failure_set(why, EINVAL, "'%.100s' is not a header field that can carry a token",
                                name.bytes);
         options->gateway_auth = GATEWAY_AUTH_HEADER;
         options->gateway_header = name;
     } else {
-        return failure_set(why, EINVAL, "'%.100s' is none of bearer, x-api-key, header:NAME",
-                           value);
+        return failure_set(why, EINVAL, "'%.100s' is not bearer, x-api-key or header:NAME", value);
     }
     return 0;
 }
@@ -106,7 +105,7 @@ static int set_gateway_allow(struct broker_options *options, const char *value, 
         return failure_set(why, EINVAL, "'%.100s' does not begin with a method", value);
     if (allow.prefix.length == 0 || allow.prefix.bytes[0] != '/' ||
         target_check_path(allow.prefix) != TARGET_FAULT_NONE)
-        return failure_set(why, EINVAL, "'%.100s': the prefix is no path", value);
+        return failure_set(why, EINVAL, "'%.100s': the prefix is not a path", value);
     options->gateway_allow[options->gateway_allow_count++] = allow;
     return 0;
 }
@@ -158,11 +157,10 @@ static int store_proxy_script(struct broker_options *options, const char *url, s
         }
     }
     return failure_set(why, EINVAL,
-                       "the PAC script's URL begins with none of http://, https://, "
-                       "file:///");
+                       "the PAC script's URL does not begin with http://, https:// or file:///");
 }
 
-/* The value is never quoted: it may hold a password. */
+/* No reason quotes the value, which may hold a password. */
 static int set_proxy(struct broker_options *options, const char *value, struct failure *why)
 {
     static const char script[] = "pac+";
@@ -180,7 +178,7 @@ static int set_proxy(struct broker_options *options, const char *value, struct f
     options->proxy.list.count = 0;
     int result = proxy_list_add_url(&options->proxy.list, value, why);
     if (result == 0 && options->proxy.list.proxies[0].kind == PROXY_DIRECT)
-        return failure_set(why, EINVAL, "direct:// is no proxy: say none");
+        return failure_set(why, EINVAL, "direct:// is not a proxy: use none");
     return result;
 }
 
@@ -202,7 +200,7 @@ static int set_proxy_auth_host(struct broker_options *options, const char *value
     if (result < 0)
         return result;
     if (url.port != 0 || url.ipv6)
-        return failure_set(why, EINVAL, "'%.100s': a host's name without a port", value);
+        return failure_set(why, EINVAL, "'%.100s' is not a host name without a port", value);
     options->proxy.auth_hosts[options->proxy.auth_host_count++] = value;
     return 0;
 }
@@ -218,7 +216,7 @@ static int set_max_connections(struct broker_options *options, const char *value
     return parse_number(value, 1, 65536, &options->max_connections, why);
 }
 
-/* A number with s, m or h behind it; none means seconds. */
+/* A number followed by s, m or h; without a unit it is seconds. */
 static int set_idle_timeout(struct broker_options *options, const char *value, struct failure *why)
 {
     char number[12];
@@ -231,7 +229,7 @@ static int set_idle_timeout(struct broker_options *options, const char *value, s
         length--;
     }
     if (length >= sizeof(number))
-        length = sizeof(number) - 1; /* too many digits for parse_number anyway */
+        length = sizeof(number) - 1; /* parse_number refuses so many digits */
     memcpy(number, value, length);
     number[length] = '\0';
     int result = parse_number(number, 1, 604800 / unit, &count, why);
@@ -255,7 +253,7 @@ static int set_check(struct broker_options *options, const char *value, struct f
 
 struct option_row {
     const char *name;
-    const char *value; /* its name in the help, NULL for a switch */
+    const char *value; /* placeholder in the help; NULL for a switch */
     bool repeatable;
     int (*set)(struct broker_options *options, const char *value, struct failure *why);
     const char *help;
@@ -263,31 +261,34 @@ struct option_row {
 
 static const struct option_row option_table[] = {
     {"listen", "ENDPOINT", true, set_listen,
-     "unix:PATH, vsock:PORT or tcp:ADDRESS:PORT (TLS), where the guest's relay connects"},
-    {"peer-cid", "CID", false, set_peer_cid, "on vsock, serve this guest only"},
+     "where the relay connects: unix:PATH, vsock:PORT or tcp:ADDRESS:PORT (TLS)"},
+    {"peer-cid", "CID", false, set_peer_cid, "the guest that may connect over vsock"},
     {"gateway-url", "URL", false, set_gateway_url,
      "the model gateway, without /v1 (https, or http on loopback)"},
-    {"gateway-token-file", "FILE", false, set_token_file, "holds the gateway's token"},
+    {"gateway-token-file", "FILE", false, set_token_file, "the file with the gateway's token"},
     {"gateway-auth", "KIND", false, set_gateway_auth,
-     "how to send it: bearer (default), x-api-key, header:NAME"},
+     "how the token is sent: bearer (default), x-api-key, header:NAME"},
     {"gateway-allow", "'METHOD /PREFIX'", true, set_gateway_allow,
-     "what may be asked of the gateway (default: everything)"},
-    {"rules", "FILE", false, set_rules, "the file of named upstreams; it must exist"},
-    {"app-data", "DIR", false, set_app_data, "the folder in which " RULES_FILE_NAME " may lie"},
+     "requests that may go to the gateway (default: all)"},
+    {"rules", "FILE", false, set_rules, "the file with the named upstreams; it must exist"},
+    {"app-data", "DIR", false, set_app_data, "the folder that may hold " RULES_FILE_NAME},
     {"guest-url", "URL", false, set_guest_url,
-     "how the guest reaches this broker (default http://127.0.0.1:8788)"},
-    {"ca-file", "FILE", true, set_ca_file, "trust these CAs too (PEM)"},
-    {"proxy", "system|none|URL|pac+URL", false, set_proxy, "the way to upstreams (default system)"},
+     "the broker as the guest sees it (default http://127.0.0.1:8788)"},
+    {"ca-file", "FILE", true, set_ca_file, "further certificate authorities to trust (PEM)"},
+    {"proxy", "system|none|URL|pac+URL", false, set_proxy,
+     "proxies for upstreams (default system)"},
     {"pac-mandatory", NULL, false, set_pac_mandatory,
-     "refuse when a PAC script cannot be had, instead of connecting directly"},
+     "without the PAC script, refuse requests instead of connecting directly"},
     {"proxy-auth-host", "HOST", true, set_proxy_auth_host,
-     "a proxy that may get Negotiate though a PAC script chose it"},
-    {"max-requests", "N", false, set_max_requests, "requests at once, 503 beyond (default 256)"},
-    {"max-connections", "N", false, set_max_connections, "connections at once (default 1024)"},
+     "a proxy that may get Negotiate even if a PAC script chose it"},
+    {"max-requests", "N", false, set_max_requests,
+     "requests at the same time; more get 503 (default 256)"},
+    {"max-connections", "N", false, set_max_connections,
+     "connections at the same time (default 1024)"},
     {"idle-timeout", "TIME", false, set_idle_timeout,
-     "end a stream on which nothing moves (default 30m)"},
+     "time without a byte after which a stream ends (default 30m)"},
     {"log", "FILE", false, set_log, "one JSON line per request (default: standard error)"},
-    {"check", NULL, false, set_check, "validate everything and end"},
+    {"check", NULL, false, set_check, "check the configuration and end"},
 };
 
 static void set_defaults(struct broker_options *options)
@@ -303,7 +304,7 @@ static void set_defaults(struct broker_options *options)
     };
 }
 
-/* The row for "NAME" or "NAME=VALUE" (without the two hyphens). */
+/* The row for "NAME" or "NAME=VALUE", without the hyphens. */
 static const struct option_row *find_row(const char *text, const char **value)
 {
     size_t length = strcspn(text, "=");
@@ -315,7 +316,7 @@ static const struct option_row *find_row(const char *text, const char **value)
     return NULL;
 }
 
-/* Takes argv[*at], and its value when that stands apart. */
+/* Takes argv[*at], and the next argument if that is its value. */
 static int take_argument(struct broker_options *options, int argc, char *const argv[], int *at,
                          bool *seen, struct failure *why)
 {
@@ -344,8 +345,8 @@ static bool was_seen(const bool *seen, const char *name)
     return seen[find_row(name, &unused) - option_table];
 }
 
-/* A required option that is not there, or NULL. A check needs no listener; and where nobody is logged
- * in there is no broker, but the rules can be checked alone. */
+/* The name of a required option that is missing, or NULL. --check needs no listener, and without a
+ * login it can check the rules alone. */
 static const char *find_missing(const struct broker_options *options, const bool *seen)
 {
     const bool url = was_seen(seen, "gateway-url"), token = was_seen(seen, "gateway-token-file");
@@ -366,10 +367,10 @@ static int check_whole(const struct broker_options *options, const bool *seen, s
     for (size_t i = 0; i < options->listener_count; i++)
         if (options->listeners[i].kind == ENDPOINT_VSOCK && options->peer_cid == 0)
             return failure_set(why, EINVAL,
-                               "--listen vsock needs --peer-cid: every guest of this "
-                               "host could connect");
+                               "--listen vsock needs --peer-cid, because every guest of this host "
+                               "could connect");
     if (options->rules_file && options->app_data)
-        return failure_set(why, EINVAL, "--rules and --app-data exclude each other");
+        return failure_set(why, EINVAL, "--rules and --app-data exclude each other: give one");
     return 0;
 }
 
@@ -394,7 +395,7 @@ int options_parse(struct broker_options *out, int argc, char *const argv[], stru
 void options_print_help(FILE *stream)
 {
     fputs("usage: codev-broker --listen ENDPOINT --gateway-url URL --gateway-token-file FILE "
-          "[OPTION]...\n\nJoins one sandbox to its model gateway and its named upstreams.\n\n",
+          "[OPTION]...\n\nConnects one sandbox to its model gateway and its named upstreams.\n\n",
           stream);
     for (size_t i = 0; i < ARRAY_LENGTH(option_table); i++) {
         const struct option_row *row = &option_table[i];

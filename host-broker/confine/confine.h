@@ -1,16 +1,17 @@
-/* What the broker gives up before it serves: should a fault in a parser of ours or of a library hand the
- * process to somebody, that somebody holds the gateway's token, but no shell and not the user's files.
+/* Permissions that the broker gives up before it serves. An attacker who takes over the process
+ * through a fault in a parser has the gateway's token, but no shell and none of the user's files.
  *
- *  - Files (Landlock, where the kernel has it): read below the token file's folder, those of the CA files,
- *    /etc, /usr and the few places that name resolution and Kerberos need; write in the log's folder;
- *    remove in the sockets' folders; execute nothing. No TCP port is bound any more and no abstract Unix
- *    socket of others reached.
- *  - System calls (seccomp): a deny list that returns errors, since libraries probe and go on without. No
- *    other program, no process of its own (threads are for libcurl's resolver), nothing that looks into
- *    other processes, no odd sockets, no other ABI.
+ * Files (Landlock, where the kernel has it): the folders of the token and CA files, /etc, /usr and
+ * what name resolution and Kerberos need may be read; the log's folder may be written; sockets may
+ * be removed from their folders; nothing may be executed. No TCP port may be bound, and no abstract
+ * Unix socket of other processes may be reached.
  *
- * So whatever needs a process of its own is started before, and started again by that one. Builds with
- * AddressSanitizer leave all of this out: the leak checker traces its own process.
+ * System calls (seccomp): a list of refused calls. They return errors, because libraries try calls
+ * and continue without them. Refused are other programs, new processes (threads are allowed for
+ * libcurl's resolver), access to other processes, unusual sockets and other ABIs.
+ *
+ * Child processes are therefore started before. Builds with AddressSanitizer do not confine,
+ * because the leak checker traces its own process.
  */
 #ifndef HOST_BROKER_CONFINE_CONFINE_H
 #define HOST_BROKER_CONFINE_CONFINE_H
@@ -27,20 +28,20 @@ struct confine_needs {
     const char *const *ca_files;
     size_t ca_file_count;
     const char *log;                          /* a path, or NULL */
-    const char *sockets[CONFINE_SOCKETS_MAX]; /* paths, removed at the end */
+    const char *sockets[CONFINE_SOCKETS_MAX]; /* paths, removed when listeners close */
     size_t socket_count;
-    bool
-        kerberos; /* a proxy may demand a ticket: those in /tmp, or where KRB5CCNAME says, are read */
+    bool kerberos; /* a proxy may want a ticket: those in /tmp, or named by KRB5CCNAME, are read */
 };
 
-/* Landlock for the calling thread and those it starts. Sets no_new_privs. 1 when it is in force, 0 where
- * the kernel has none, or a negative errno with a reason. A path that does not exist is not allowed. */
+/* Landlock for the calling thread and the threads that it starts. Sets no_new_privs. Paths that do
+ * not exist are left out. 1 when it is in force, 0 if the kernel has no Landlock, or a negative
+ * errno with a reason. */
 int confine_files(const struct confine_needs *needs, struct failure *why);
 
-/* seccomp, likewise. */
+/* seccomp; results as above. */
 int confine_calls(struct failure *why);
 
-/* Both. 0, or a negative errno with a reason: what the kernel offers must work. */
+/* Both. 0, or a negative errno with a reason: what the kernel offers must succeed. */
 int confine_process(const struct confine_needs *needs, struct failure *why);
 
 #endif

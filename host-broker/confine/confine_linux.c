@@ -32,7 +32,7 @@
 #include "common/os/cleanup.h"
 #include "common/os/seccomp_filter_linux.h"
 
-/* Debian 12's headers end with the second version of the interface. */
+/* Debian 12's headers have the second version of the interface; these came later, in version: */
 #define ACCESS_TRUNCATE (1ULL << 14)           /* 3: LANDLOCK_ACCESS_FS_TRUNCATE */
 #define ACCESS_IOCTL_DEV (1ULL << 15)          /* 5: LANDLOCK_ACCESS_FS_IOCTL_DEV */
 #define NET_BIND_TCP (1ULL << 0)               /* 4: LANDLOCK_ACCESS_NET_BIND_TCP */
@@ -49,9 +49,9 @@ struct ruleset { /* struct landlock_ruleset_attr as of version 6 */
 #define TICKETS (READ | LANDLOCK_ACCESS_FS_WRITE_FILE) /* a new ticket is added to its file */
 #define FOR_FILES                                                                                  \
     (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE |   \
-     ACCESS_TRUNCATE | ACCESS_IOCTL_DEV) /* the rights that a file can be given */
+     ACCESS_TRUNCATE | ACCESS_IOCTL_DEV) /* the rights that apply to a file */
 
-/* Folders whose contents any process may need: libraries and their settings, names, CAs. */
+/* Libraries, their settings, name resolution and CAs. */
 static const char *const read_always[] = {
     "/etc",
     "/usr",
@@ -60,13 +60,13 @@ static const char *const read_always[] = {
     "/lib32",
     "/run/systemd/resolve",
     "/run/resolvconf",
-    "/run/NetworkManager", /* /etc/resolv.conf is a link */
+    "/run/NetworkManager",
     "/run/connman",
-    "/run/netconfig",
+    "/run/netconfig", /* up to here: targets of the link /etc/resolv.conf */
     "/var/lib/sss",
     "/run/nscd",
     "/var/run/nscd",
-    "/var/lib/extrausers", /* services of names */
+    "/var/lib/extrausers", /* up to here: services for names of users and hosts */
     "/var/lib/ca-certificates",
     "/proc/sys",
     "/dev/urandom",
@@ -85,7 +85,7 @@ static void allow(struct builder *builder, const char *path, uint64_t access)
     CLEANUP_FD int fd = open(path, O_PATH | O_CLOEXEC);
     struct stat info;
     if (builder->error != 0 || fd < 0 || fstat(fd, &info) < 0)
-        return; /* what is not there need not be allowed */
+        return; /* a path that does not exist needs no rule */
     access &= builder->handled;
     if (!S_ISDIR(info.st_mode))
         access &= FOR_FILES;
@@ -97,19 +97,19 @@ static void allow(struct builder *builder, const char *path, uint64_t access)
 static void allow_folder_of(struct builder *builder, const char *path, uint64_t access)
 {
     char copy[PATH_MAX];
-    if (path == NULL || snprintf(copy, sizeof(copy), "%s", path) >= (int)sizeof(copy))
+    if (!path || snprintf(copy, sizeof(copy), "%s", path) >= (int)sizeof(copy))
         return;
     allow(builder, dirname(copy), access);
 }
 
-/* The folder of a path, and that of the file which it leads to now. */
+/* The folder of a path and, if it is a link, the folder of its present target. */
 static void allow_file(struct builder *builder, const char *path)
 {
     char target[PATH_MAX];
-    if (path == NULL || *path == '\0')
+    if (!path || *path == '\0')
         return;
     allow_folder_of(builder, path, READ);
-    if (realpath(path, target) != NULL)
+    if (realpath(path, target))
         allow_folder_of(builder, target, READ);
 }
 
@@ -120,7 +120,7 @@ static void allow_trust(struct builder *builder, const struct confine_needs *nee
     allow_file(builder, getenv("SSL_CERT_FILE"));
     allow_file(builder, getenv("NODE_EXTRA_CA_CERTS"));
     const char *folder = getenv("SSL_CERT_DIR");
-    if (folder != NULL)
+    if (folder)
         allow(builder, folder, READ);
 }
 
@@ -129,7 +129,7 @@ static void allow_trust(struct builder *builder, const struct confine_needs *nee
 static void allow_tickets(struct builder *builder)
 {
     const char *name = getenv("KRB5CCNAME");
-    if (name == NULL)
+    if (!name)
         allow(builder, "/tmp", TICKETS); /* FILE:/tmp/krb5cc_UID */
     else if (strncmp(name, "DIR:", 4) == 0)
         allow(builder, name + 4 + (name[4] == ':'), TICKETS);
@@ -144,7 +144,7 @@ static void allow_needs(struct builder *builder, const struct confine_needs *nee
 {
     for (size_t i = 0; i < ARRAY_LENGTH(read_always); i++)
         allow(builder, read_always[i], READ);
-    allow_file(builder, "/etc/resolv.conf"); /* where its link leads: WSL has it in /mnt/wsl */
+    allow_file(builder, "/etc/resolv.conf"); /* in WSL a link into /mnt/wsl */
     allow_file(builder, needs->token_file);
     allow_trust(builder, needs);
     allow_folder_of(builder, needs->log, LOG);
@@ -154,7 +154,7 @@ static void allow_needs(struct builder *builder, const struct confine_needs *nee
         allow_tickets(builder);
 }
 
-/* All rights that this version of the interface has. */
+/* All rights of this version of the interface. */
 static struct ruleset handled_by(int version)
 {
     unsigned file_rights = version >= 5 ? 16 : version >= 3 ? 15 : version == 2 ? 14 : 13;
@@ -215,7 +215,7 @@ static const struct seccomp_rule rules[] = {
     RULE(vfork, REFUSE(EPERM)),
 #endif
     RULE(clone3, REFUSE(ENOSYS)),
-    /* a look into other processes, or their descriptors */
+    /* access to other processes and their descriptors */
     RULE(ptrace, REFUSE(EPERM)),
     RULE(process_vm_readv, REFUSE(EPERM)),
     RULE(process_vm_writev, REFUSE(EPERM)),
@@ -228,7 +228,7 @@ static const struct seccomp_rule rules[] = {
     RULE(io_uring_enter, REFUSE(ENOSYS)),
     RULE(io_uring_register, REFUSE(ENOSYS)),
     RULE(open_by_handle_at, REFUSE(EPERM)),
-    /* large parts of the kernel that have nothing to do with this */
+    /* large parts of the kernel that the broker never needs */
     RULE(bpf, REFUSE(EPERM)),
     RULE(perf_event_open, REFUSE(EPERM)),
     RULE(userfaultfd, REFUSE(EPERM)),

@@ -1,4 +1,4 @@
-/* The gateway's token in memory and on disk: see credential.h. */
+/* Reads the gateway's token and notices changes of its file. */
 #include "host-broker/keys/credential.h"
 
 #include <errno.h>
@@ -12,8 +12,9 @@
 #include "host-broker/base/memory.h"
 #include "host-broker/keys/token_text.h"
 
-#define CREDENTIAL_MEMORY 32768 /* whole pages, more than TOKEN_TEXT_MAX with white space around */
-#define SETTLED_AFTER_SECONDS 2 /* coarser than any file system's time stamps */
+#define CREDENTIAL_MEMORY                                                                          \
+    32768 /* whole pages, more than TOKEN_TEXT_MAX and white space around it */
+#define SETTLED_AFTER_SECONDS 2 /* more than the resolution of any file system's time stamps */
 
 static bool same_time(struct timespec a, struct timespec b)
 {
@@ -27,8 +28,8 @@ static bool is_unchanged(const struct credential *credential, const struct stat 
            same_time(info->st_mtim, credential->modified);
 }
 
-/* Two writes within one tick of the file system's clock leave the same time stamp: what was read that
- * soon after a change is read again next time. */
+/* Two writes within one tick of the file system's clock leave the same time stamp: a file that was
+ * read so soon after a change is read again the next time. */
 static bool has_settled(const struct stat *info)
 {
     struct timespec now;
@@ -72,7 +73,7 @@ int credential_open(struct credential *credential, const char *path, struct fail
     return read_token(credential, why);
 }
 
-/* Says nothing about the file: with a thousand streams the descriptors may have run out for a moment. */
+/* Descriptors may have run out for a moment: that says nothing about the file. */
 static bool is_shortage(int result)
 {
     return result == -EMFILE || result == -ENFILE;
@@ -90,8 +91,7 @@ bool credential_refresh(struct credential *credential, bool always, struct failu
     if (result == 0)
         return true;
     if (length > 0 && is_shortage(result)) {
-        credential->length =
-            length; /* the file was not opened, so the token at hand is as it was */
+        credential->length = length; /* the file was not opened: the token is untouched */
         return true;
     }
     secret_wipe(credential->token, CREDENTIAL_MEMORY);
@@ -100,7 +100,7 @@ bool credential_refresh(struct credential *credential, bool always, struct failu
 
 void credential_close(struct credential *credential)
 {
-    if (credential->token == NULL)
+    if (!credential->token)
         return;
     secret_wipe(credential->token, CREDENTIAL_MEMORY);
     memory_free(credential->token, CREDENTIAL_MEMORY);

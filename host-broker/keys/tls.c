@@ -1,4 +1,4 @@
-/* Keys and sessions in BearSSL's terms: see tls.h. */
+/* The broker's key and its TLS sessions with BearSSL. */
 #include "host-broker/keys/tls.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static int make_key(struct tls_server *server)
     secret_wipe(&generator, sizeof(generator));
     if (private_length == 0 || br_ec_compute_pub(&br_ec_p256_m31, &public_key, buffer,
                                                  &server->private_key) != TLS_POINT_BYTES)
-        return -EIO; /* cannot be: the curve is there */
+        return -EIO; /* impossible: the curve is built in */
     memcpy(server->point, public_key.q, TLS_POINT_BYTES);
     server->certificate = (br_x509_certificate){server->point, TLS_POINT_BYTES};
     tls_pin_of(server->point, pin);
@@ -64,7 +64,7 @@ struct tls_link *tls_server_begin(struct tls_server *server, size_t index)
                                 &br_ecdsa_i31_sign_asn1);
     br_ssl_engine_set_buffers_bidi(engine, session->input, sizeof(session->input), session->output,
                                    sizeof(session->output));
-    br_ssl_server_reset(&session->server); /* a failure shows in the handshake */
+    br_ssl_server_reset(&session->server); /* a failure shows as a failed handshake */
     tls_link_start(&session->link, engine);
     return &session->link;
 }

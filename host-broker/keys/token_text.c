@@ -1,4 +1,4 @@
-/* The gateway's token out of a file's content. */
+/* Takes the gateway's token from the content of its file. */
 #include "host-broker/keys/token_text.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ static bool is_blank(char byte)
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
 }
 
-/* Visible ASCII, or a single space between two of it. */
+/* Visible ASCII with single spaces inside. */
 static bool is_token_text(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -35,8 +35,8 @@ int token_text_clean(char *text, size_t length, struct failure *why)
         return failure_set(why, EFBIG, "the token is longer than %d characters", TOKEN_TEXT_MAX);
     if (!is_token_text(text + start, length))
         return failure_set(why, EINVAL,
-                           "the token holds a line end, a NUL or another character that no header "
-                           "field's value may have");
+                           "the token holds a line end, a NUL or another character that is not "
+                           "allowed in a header field");
     memmove(text, text + start, length);
     text[length] = '\0';
     return (int)length;

@@ -1,7 +1,7 @@
-/* The gateway's token as a file holds it.
+/* The gateway's token as its file holds it.
  *
- * Editors and `echo` put a newline behind it, which is no part of it; anything else that could end a
- * field line or be cut off by a C string is refused rather than repaired.
+ * White space around it is dropped, since editors and `echo` end a file with a newline. Any other
+ * byte that could end a field line or a C string is refused, not repaired.
  */
 #ifndef HOST_BROKER_KEYS_TOKEN_TEXT_H
 #define HOST_BROKER_KEYS_TOKEN_TEXT_H
@@ -10,12 +10,13 @@
 
 #include "common/os/failure.h"
 
-#define TOKEN_TEXT_MAX 16384 /* characters: OAuth access tokens reach several KiB */
+#define TOKEN_TEXT_MAX 16384 /* characters; OAuth access tokens have several KiB */
 
-/* Looks at a file's content in place: cuts trailing LFs and CRs and blanks at both ends, refuses what is
- * then empty (-ENODATA: the login was removed), too long (-EFBIG) or holds a byte other than visible
- * ASCII and single inner spaces (-EINVAL). On success the text is moved to the buffer's start, has a NUL
- * behind it (text[length] must be writable) and its length is returned. A reason never quotes a byte. */
+/* Removes white space at both ends. Then an empty text is refused with -ENODATA (the login was
+ * removed), one that is too long with -EFBIG, and one with other bytes than visible ASCII and
+ * single inner spaces with -EINVAL. Otherwise the text is moved to the start of the buffer, gets a
+ * NUL (text[length] must be writable) and its length is returned. The reason never quotes the
+ * text. */
 int token_text_clean(char *text, size_t length, struct failure *why);
 
 #endif

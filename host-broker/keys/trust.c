@@ -1,4 +1,4 @@
-/* Collecting certificate authorities: see trust.h. */
+/* Collects certificate authorities into one file in memory. */
 #include "host-broker/keys/trust.h"
 
 #include <dirent.h>
@@ -21,18 +21,18 @@
 
 #define PEM_BEGIN "-----BEGIN CERTIFICATE-----"
 #define PEM_END "-----END CERTIFICATE-----"
-#define CERTIFICATE_MAX (256 * 1024) /* characters of one */
+#define CERTIFICATE_MAX (256 * 1024) /* characters of one certificate */
 #define CERTIFICATES_COMPARED 4096
 
-/* The store that is being collected. The sources overlap (a folder of links beside its bundle is usual),
- * and each copy would cost libcurl time: a certificate seen before, by a hash of its bytes, is left out. */
+/* The store that is being collected. Sources overlap (a folder often holds links beside a bundle),
+ * and libcurl would parse each copy: a certificate whose hash was seen before is left out. */
 struct collection {
     int fd;
     size_t seen_count;
-    uint64_t seen[CERTIFICATES_COMPARED]; /* what comes beyond is not compared */
+    uint64_t seen[CERTIFICATES_COMPARED]; /* further ones are not compared */
 };
 
-/* FNV-1a, 64 bits: two certificates that share it would cost trust, not give it. */
+/* FNV-1a, 64 bits. A collision would leave out a certificate, never add one. */
 static uint64_t hash_bytes(const char *bytes, size_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -52,18 +52,19 @@ static bool is_new(struct collection *out, const char *bytes, size_t length)
     return true;
 }
 
-/* Base64 that decodes to what begins like a DER sequence: one broken block would make libcurl refuse the
- * whole store. 1: a certificate, 0: one that is there already, else a negative errno. */
+/* Accepts base64 that decodes to the beginning of a DER sequence, because one broken block makes
+ * libcurl refuse the whole store. 1: a new certificate, 0: one that is there already, else a
+ * negative errno. */
 static int examine(struct collection *out, const char *body, size_t length)
 {
     if (length > CERTIFICATE_MAX)
         return -EBADMSG;
     CLEANUP_FREE char *text = malloc(length + 1);
-    if (text == NULL)
+    if (!text)
         return -ENOMEM;
     size_t used = 0;
     for (size_t i = 0; i < length; i++)
-        if (strchr(" \t\r\n", body[i]) == NULL)
+        if (!strchr(" \t\r\n", body[i]))
             text[used++] = body[i];
     int decoded = base64_decode(text, used, text, used);
     if (decoded < 3 || (unsigned char)text[0] != 0x30)
@@ -82,14 +83,14 @@ static int write_block(int fd, const char *body, size_t length)
     return result;
 }
 
-/* The number of certificates found in a text (with a NUL behind it), or a negative errno. */
+/* The number of certificates in a NUL-terminated text, or a negative errno. */
 static int copy_certificates(struct collection *out, const char *text)
 {
     int count = 0;
-    for (const char *begin = text; (begin = strstr(begin, PEM_BEGIN)) != NULL;) {
+    for (const char *begin = text; (begin = strstr(begin, PEM_BEGIN));) {
         begin += strlen(PEM_BEGIN);
         const char *end = strstr(begin, PEM_END);
-        if (end == NULL)
+        if (!end)
             return -EBADMSG;
         int result = examine(out, begin, (size_t)(end - begin));
         if (result > 0)
@@ -110,10 +111,11 @@ static int add_file(struct collection *out, int directory, const char *path, str
     if (fd < 0 && fd != -EINVAL)
         return failure_errno(why, -fd, "read certificates from %s", path);
     if (fd < 0 || info.st_size > TRUST_FILE_MAX)
-        return failure_set(why, EINVAL, "read certificates from %s: no regular file of at most %d",
+        return failure_set(why, EINVAL,
+                           "read certificates from %s: not a regular file of at most %d bytes",
                            path, TRUST_FILE_MAX);
     CLEANUP_FREE char *text = calloc(1, (size_t)info.st_size + 1);
-    if (text == NULL)
+    if (!text)
         return failure_set(why, ENOMEM, "read certificates from %s: out of memory", path);
     ssize_t length = io_read_full(fd, text, (size_t)info.st_size);
     int count = length < 0 ? (int)length : copy_certificates(out, text);
@@ -124,7 +126,7 @@ static int add_file(struct collection *out, int directory, const char *path, str
     return count;
 }
 
-/* What a source added is taken back when the source proves broken: all of it or nothing. */
+/* Removes what a broken source has added: a source is taken as a whole or not at all. */
 static void take_back(struct collection *out, off_t length, size_t seen_count)
 {
     if (ftruncate(out->fd, length) == 0)
@@ -132,14 +134,15 @@ static void take_back(struct collection *out, off_t length, size_t seen_count)
     out->seen_count = seen_count;
 }
 
-/* A folder may hold other things too (keys, revocation lists, links that lead nowhere): skipped. */
+/* Adds the certificates of a folder; other files (keys, revocation lists, dangling links) are
+ * skipped. */
 static int add_folder(struct collection *out, const char *path, struct failure *why)
 {
     DIR *folder = opendir(path);
-    if (folder == NULL)
+    if (!folder)
         return failure_errno(why, errno, "read certificates from %s", path);
     int total = 0;
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+    for (struct dirent *entry; (entry = readdir(folder));) {
         off_t before = lseek(out->fd, 0, SEEK_CUR);
         size_t seen = out->seen_count;
         int count = entry->d_name[0] == '.' ? 0 : add_file(out, dirfd(folder), entry->d_name, NULL);
@@ -152,24 +155,24 @@ static int add_folder(struct collection *out, const char *path, struct failure *
     return total;
 }
 
-/* What libcurl would take by itself. The folder is read only where there is no file: on usual systems
- * both hold the same. */
+/* The store that libcurl was built with. Its folder is read only if there is no file: usually both
+ * hold the same certificates. */
 static void add_system_store(struct collection *out)
 {
     CURL *easy = curl_easy_init();
     char *file = NULL, *folder = NULL;
-    if (easy != NULL) {
+    if (easy) {
         (void)curl_easy_getinfo(easy, CURLINFO_CAINFO, &file);
         (void)curl_easy_getinfo(easy, CURLINFO_CAPATH, &folder);
     }
-    int count = file != NULL ? add_file(out, AT_FDCWD, file, NULL) : -ENOENT;
-    if (count <= 0 && folder != NULL)
+    int count = file ? add_file(out, AT_FDCWD, file, NULL) : -ENOENT;
+    if (count <= 0 && folder)
         (void)add_folder(out, folder, NULL);
     curl_easy_cleanup(easy);
 }
 
-/* What the environment names: a mistake there must not keep the broker from starting, nor a good part
- * from being used. */
+/* The sources that the environment names. A mistake there neither keeps the broker from starting
+ * nor the other sources from being used. */
 static void add_environment(struct collection *out, struct failure *warning)
 {
     static const struct {
@@ -179,7 +182,7 @@ static void add_environment(struct collection *out, struct failure *warning)
         {"SSL_CERT_FILE", false}, {"NODE_EXTRA_CA_CERTS", false}, {"SSL_CERT_DIR", true}};
     for (size_t i = 0; i < ARRAY_LENGTH(sources); i++) {
         const char *path = getenv(sources[i].name);
-        if (path == NULL || *path == '\0')
+        if (!path || *path == '\0')
             continue;
         struct failure why;
         off_t before = lseek(out->fd, 0, SEEK_CUR);
@@ -228,8 +231,8 @@ int trust_load(struct trust *trust, const char *const *ca_files, size_t count,
     if (result < 0)
         return result;
     memory_file_seal(fd);
-    /* The number differs from that of the store in use, so libcurl does not take the new one, by its
-     * name, for the old. */
+    /* The old store is still open, so the new path differs and libcurl does not take the cached
+     * store. */
     fd_close(&trust->previous_fd);
     trust->previous_fd = trust->fd;
     trust->fd = fd_steal(&fd);

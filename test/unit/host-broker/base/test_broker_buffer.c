@@ -5,7 +5,7 @@
 
 #include "host-broker/base/buffer.h"
 
-static void bytes_come_out_as_they_went_in(void **state)
+static void bytes_are_read_in_order(void **state)
 {
     (void)state;
     struct failure why;
@@ -27,7 +27,7 @@ static void bytes_come_out_as_they_went_in(void **state)
     buffer_pool_close(&pool);
 }
 
-static void the_whole_block_can_be_filled_wherever_its_bytes_begin(void **state)
+static void a_block_can_be_filled_whatever_its_start(void **state)
 {
     (void)state;
     static char data[BUFFER_BLOCK];
@@ -47,7 +47,7 @@ static void the_whole_block_can_be_filled_wherever_its_bytes_begin(void **state)
     buffer_pool_close(&pool);
 }
 
-static void blocks_are_distinct_and_come_back(void **state)
+static void blocks_are_distinct_and_reused(void **state)
 {
     (void)state;
     enum { COUNT = 200 };
@@ -77,9 +77,9 @@ static void blocks_are_distinct_and_come_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_come_out_as_they_went_in),
-        cmocka_unit_test(the_whole_block_can_be_filled_wherever_its_bytes_begin),
-        cmocka_unit_test(blocks_are_distinct_and_come_back),
+        cmocka_unit_test(bytes_are_read_in_order),
+        cmocka_unit_test(a_block_can_be_filled_whatever_its_start),
+        cmocka_unit_test(blocks_are_distinct_and_reused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Descriptors that are watched by turns, and numbers that come back as another's. */
+/* Parked watches, and numbers of descriptors that are reused. */
 #include "test/harness/unit.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static struct event_ref upstream(int fd)
     return (struct event_ref){.source = EVENT_UPSTREAM, .pool = 1, .index = (uint32_t)fd};
 }
 
-/* Two ends of which the first has something to read. */
+/* Makes a pair of sockets, the first of which is readable. */
 static void open_readable(int ends[2])
 {
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -27,19 +27,19 @@ static void close_both(const int ends[2])
     close(ends[1]);
 }
 
-/* The one event that is there. */
+/* Waits for exactly one event. */
 static struct event_ref next_event(void)
 {
     assert_int_equal(event_loop_wait(&loop, loop.now), 1);
     return loop.ready[0].ref;
 }
 
-static void nothing_is_there(void)
+static void assert_no_event(void)
 {
     assert_int_equal(event_loop_wait(&loop, loop.now), 0);
 }
 
-static void what_is_parked_and_watched_again_is_heard(void **state)
+static void a_parked_watch_can_be_taken_over(void **state)
 {
     int ends[2];
     (void)state;
@@ -54,7 +54,7 @@ static void what_is_parked_and_watched_again_is_heard(void **state)
         event_loop_park(&loop, ends[0]);
     }
     close_both(ends);
-    nothing_is_there();
+    assert_no_event();
 }
 
 static void open_parked(int ends[2])
@@ -64,20 +64,20 @@ static void open_parked(int ends[2])
     event_loop_park(&loop, ends[0]);
 }
 
-static void what_is_parked_is_taken_out_at_its_first_event(void **state)
+static void a_parked_watch_is_removed_at_its_first_event(void **state)
 {
     int ends[2];
     (void)state;
     open_parked(ends);
     assert_false(event_loop_is_wanted(&loop, ends[0], next_event().stamp));
-    nothing_is_there();
+    assert_no_event();
     assert_int_equal(event_loop_watch(&loop, ends[0], EVENT_READABLE, upstream(ends[0])), 0);
     assert_true(event_loop_is_wanted(&loop, ends[0], next_event().stamp));
     close_both(ends);
 }
 
-/* Closed by somebody who told nobody, while it was parked and while its event waited to be looked at. */
-static void a_number_that_came_back_is_left_alone(void **state)
+/* The socket is closed without a call while its watch is parked and an event of it is pending. */
+static void an_event_of_an_earlier_watch_does_not_remove_a_later_one(void **state)
 {
     int old[2], new[2];
     (void)state;
@@ -98,8 +98,8 @@ static void a_number_that_came_back_is_left_alone(void **state)
     close(new[1]);
 }
 
-/* The same, and it is libcurl's again. */
-static void a_number_that_came_back_is_watched_anew(void **state)
+/* As above, and the new socket is libcurl's too. */
+static void a_reused_number_can_be_watched_again(void **state)
 {
     int old[2], new[2];
     (void)state;
@@ -108,7 +108,7 @@ static void a_number_that_came_back_is_watched_anew(void **state)
     int number = old[0];
     assert_int_equal(dup2(new[0], number), number);
     close(new[0]);
-    nothing_is_there(); /* the old one's watching went with it */
+    assert_no_event(); /* the kernel has removed the old watch */
     assert_int_equal(event_loop_watch(&loop, number, EVENT_READABLE, upstream(number)), 0);
     assert_true(event_loop_is_wanted(&loop, number, next_event().stamp));
     close(number);
@@ -120,10 +120,10 @@ int main(void)
 {
     struct failure why;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_parked_and_watched_again_is_heard),
-        cmocka_unit_test(what_is_parked_is_taken_out_at_its_first_event),
-        cmocka_unit_test(a_number_that_came_back_is_left_alone),
-        cmocka_unit_test(a_number_that_came_back_is_watched_anew),
+        cmocka_unit_test(a_parked_watch_can_be_taken_over),
+        cmocka_unit_test(a_parked_watch_is_removed_at_its_first_event),
+        cmocka_unit_test(an_event_of_an_earlier_watch_does_not_remove_a_later_one),
+        cmocka_unit_test(a_reused_number_can_be_watched_again),
     };
     if (event_loop_open(&loop, &why) < 0)
         return 1;

@@ -1,4 +1,4 @@
-/* Lines to a pipe that is read late, or never. */
+/* Lines to a pipe that is read late or never. */
 #include "test/harness/unit.h"
 
 #include <fcntl.h>
@@ -35,8 +35,8 @@ static void lines_pass(void **state)
     close(ends[1]);
 }
 
-/* A blocking pipe: a flush that waited would hang this test. */
-static void a_full_pipe_is_never_waited_for_and_loses_whole_lines_only(void **state)
+/* A blocking pipe: a flush that waited would never return. */
+static void a_full_pipe_does_not_block_and_loses_whole_lines(void **state)
 {
     (void)state;
     enum { LINES = 20000 };
@@ -61,14 +61,14 @@ static void a_full_pipe_is_never_waited_for_and_loses_whole_lines_only(void **st
     for (char *line = text; line < text + length; line = strchr(line, '\n') + 1, next++) {
         int found = -1;
         assert_int_equal(sscanf(line, "line number %8d\n", &found), 1);
-        assert_int_equal(found, next); /* what was kept came first, none is cut */
+        assert_int_equal(found, next); /* in order from the first one, none is cut */
     }
     assert_int_equal(next, expected);
     close(ends[0]);
     close(ends[1]);
 }
 
-static void a_reader_that_is_gone_silences_it(void **state)
+static void after_the_reader_has_closed_lines_are_dropped(void **state)
 {
     (void)state;
     int ends[2];
@@ -98,8 +98,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_pass),
-        cmocka_unit_test(a_full_pipe_is_never_waited_for_and_loses_whole_lines_only),
-        cmocka_unit_test(a_reader_that_is_gone_silences_it),
+        cmocka_unit_test(a_full_pipe_does_not_block_and_loses_whole_lines),
+        cmocka_unit_test(after_the_reader_has_closed_lines_are_dropped),
         cmocka_unit_test(an_oversized_line_is_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The command line: defaults, every option, what is refused and in which words. */
+/* The command line: defaults, every option, and the messages for wrong usage. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static int parse(const char *const *more, struct failure *why)
 
 #define PARSE(why, ...) parse((const char *const[]){__VA_ARGS__, NULL}, why)
 
-static void defaults_are_those_of_the_design(void **state)
+static void defaults(void **state)
 {
     (void)state;
     assert_int_equal(parse(NULL, NULL), OPTIONS_RUN);
@@ -100,38 +100,38 @@ static const struct {
     {{"--listen", "tcp:gateway:1"}, "--listen: "},
     {{"--listen", "unix:relative"}, "--listen: "},
     {{"--listen", "vsock:50117"}, "--listen vsock needs --peer-cid"},
-    {{"--peer-cid", "0"}, "--peer-cid: '0' is no number from 1"},
+    {{"--peer-cid", "0"}, "--peer-cid: '0' is not a number from 1"},
     {{"--peer-cid", "4294967295"}, "--peer-cid: "},
-    {{"--gateway-auth", "basic"}, "none of bearer, x-api-key, header:NAME"},
-    {{"--gateway-auth", "header:"}, "no header field"},
-    {{"--gateway-auth", "header:Host"}, "no header field"},
-    {{"--gateway-auth", "header:a b"}, "no header field"},
+    {{"--gateway-auth", "basic"}, "is not bearer, x-api-key or header:NAME"},
+    {{"--gateway-auth", "header:"}, "is not a header field"},
+    {{"--gateway-auth", "header:Host"}, "is not a header field"},
+    {{"--gateway-auth", "header:a b"}, "is not a header field"},
     {{"--gateway-allow", "POST"}, "is not 'METHOD /prefix'"},
-    {{"--gateway-allow", "POST v1"}, "the prefix is no path"},
-    {{"--gateway-allow", "POST /v1/../x"}, "the prefix is no path"},
+    {{"--gateway-allow", "POST v1"}, "the prefix is not a path"},
+    {{"--gateway-allow", "POST /v1/../x"}, "the prefix is not a path"},
     {{"--gateway-allow", " /v1"}, "does not begin with a method"},
-    {{"--rules", ""}, "--rules: an empty path"},
+    {{"--rules", ""}, "--rules: the path is empty"},
     {{"--guest-url", "http://h/x"}, "--guest-url: a path is not allowed"},
     {{"--guest-url", "x"}, "--guest-url: "},
-    {{"--proxy", "pac+ftp://h/p.pac"}, "none of http://, https://, file:///"},
-    {{"--proxy", "pac+file://"}, "none of http://, https://, file:///"},
+    {{"--proxy", "pac+ftp://h/p.pac"}, "does not begin with http://, https:// or file:///"},
+    {{"--proxy", "pac+file://"}, "does not begin with http://, https:// or file:///"},
     {{"--proxy", "ftp://user:secret@h"}, "scheme must be http"},
     {{"--proxy", "http://"}, "the host is missing"},
-    {{"--proxy", "direct://"}, "say none"},
+    {{"--proxy", "direct://"}, "use none"},
     {{"--proxy", "http://h/path"}, "has a path"},
     {{"--proxy-auth-host", "h:1"}, "without a port"},
     {{"--proxy-auth-host", "a b"}, "--proxy-auth-host: "},
-    {{"--max-requests", "0"}, "--max-requests: '0' is no number from 1 to 65536"},
-    {{"--max-requests", "99999999999999999999"}, "is no number"},
-    {{"--max-connections", "1e3"}, "is no number"},
-    {{"--max-connections", "-1"}, "is no number"},
-    {{"--max-connections", " 1"}, "is no number"},
-    {{"--idle-timeout", ""}, "is no number"},
-    {{"--idle-timeout", "m"}, "is no number"},
-    {{"--idle-timeout", "0m"}, "is no number"},
-    {{"--idle-timeout", "30d"}, "is no number"},
-    {{"--idle-timeout", "30mm"}, "is no number"},
-    {{"--idle-timeout", "169h"}, "is no number"},
+    {{"--max-requests", "0"}, "--max-requests: '0' is not a number from 1 to 65536"},
+    {{"--max-requests", "99999999999999999999"}, "is not a number"},
+    {{"--max-connections", "1e3"}, "is not a number"},
+    {{"--max-connections", "-1"}, "is not a number"},
+    {{"--max-connections", " 1"}, "is not a number"},
+    {{"--idle-timeout", ""}, "is not a number"},
+    {{"--idle-timeout", "m"}, "is not a number"},
+    {{"--idle-timeout", "0m"}, "is not a number"},
+    {{"--idle-timeout", "30d"}, "is not a number"},
+    {{"--idle-timeout", "30mm"}, "is not a number"},
+    {{"--idle-timeout", "169h"}, "is not a number"},
 };
 
 static void wrong_usage_is_named(void **state)
@@ -178,11 +178,10 @@ static void rules_can_be_checked_without_a_login(void **state)
     char *alone[] = {"codev-broker", "--check", "--rules=/r", "--gateway-url=https://h"};
     assert_int_equal(options_parse(&options, 3, alone, NULL), OPTIONS_RUN);
     assert_null(options.gateway_token_file);
-    assert_int_equal(options_parse(&options, 4, alone, &why),
-                     -EINVAL); /* half a login is a mistake */
+    assert_int_equal(options_parse(&options, 4, alone, &why), -EINVAL); /* a URL without a token */
     assert_non_null(strstr(why.text, "--gateway-token-file is missing"));
     assert_int_equal(options_parse(&options, 2, alone, &why), -EINVAL);
-    alone[1] = "--listen=unix:/x"; /* and without a check there is no broker */
+    alone[1] = "--listen=unix:/x"; /* without --check a login is required */
     assert_int_equal(options_parse(&options, 3, alone, &why), -EINVAL);
     assert_non_null(strstr(why.text, "--gateway-url is missing"));
 }
@@ -207,7 +206,7 @@ static void the_gateway_must_be_safe(void **state)
     }
 }
 
-static void help_and_version_win(void **state)
+static void help_and_version_precede_errors(void **state)
 {
     (void)state;
     char *help[] = {"codev-broker", "--help", "--nonsense"};
@@ -223,7 +222,7 @@ static void help_and_version_win(void **state)
     free(text);
 }
 
-static void the_gateway_is_narrowed(void **state)
+static void gateway_allow_limits_requests(void **state)
 {
     (void)state;
     static const struct {
@@ -257,7 +256,7 @@ static void the_gateway_is_narrowed(void **state)
     assert_true(options_gateway_allows(&options, SLICE_LITERAL("GET"), SLICE_LITERAL("/x")));
 }
 
-static void the_rules_file_is_found(void **state)
+static void the_path_of_the_rules_file(void **state)
 {
     (void)state;
     char path[64];
@@ -280,15 +279,15 @@ static void the_rules_file_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_those_of_the_design),
+        cmocka_unit_test(defaults),
         cmocka_unit_test(every_option_is_stored),
         cmocka_unit_test(wrong_usage_is_named),
         cmocka_unit_test(required_options_are_demanded),
         cmocka_unit_test(rules_can_be_checked_without_a_login),
         cmocka_unit_test(the_gateway_must_be_safe),
-        cmocka_unit_test(help_and_version_win),
-        cmocka_unit_test(the_gateway_is_narrowed),
-        cmocka_unit_test(the_rules_file_is_found),
+        cmocka_unit_test(help_and_version_precede_errors),
+        cmocka_unit_test(gateway_allow_limits_requests),
+        cmocka_unit_test(the_path_of_the_rules_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

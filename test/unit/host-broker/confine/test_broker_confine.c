@@ -1,4 +1,4 @@
-/* What a confined broker cannot do, tried in a child; and what it must still be able to. */
+/* What a confined process can no longer do and what it still can, tried in a child. */
 #include "test/harness/child.h"
 
 #include <dlfcn.h>
@@ -21,14 +21,15 @@
 
 #include "host-broker/confine/confine.h"
 
-/* The sanitizers' runtime does in a child what the filter refuses. */
+/* The runtime of the sanitizers makes calls that the filter refuses. */
 #ifdef __SANITIZE_ADDRESS__
 #define UNDER_SANITIZER 1
 #else
 #define UNDER_SANITIZER 0
 #endif
 
-static char folder[] = "/var/tmp/codev-confine-XXXXXX"; /* in no folder that is always allowed */
+static char folder[] =
+    "/var/tmp/codev-confine-XXXXXX"; /* not below a folder that is always allowed */
 
 static void path_in(char out[256], const char *name)
 {
@@ -124,8 +125,7 @@ static void reads_what_it_needs(void)
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
     CHILD_ASSERT(open(path, O_RDONLY | O_CLOEXEC) >= 0);
-    CHILD_ASSERT(dlopen("libnss_files.so.2", RTLD_NOW) != NULL ||
-                 dlopen("libm.so.6", RTLD_NOW) != NULL);
+    CHILD_ASSERT(dlopen("libnss_files.so.2", RTLD_NOW) || dlopen("libm.so.6", RTLD_NOW));
 }
 
 static void writes_its_log_and_removes_its_socket(void)
@@ -165,7 +165,7 @@ static void *resolve(void *found)
     struct addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
     struct addrinfo *list = NULL;
-    *(bool *)found = getaddrinfo("localhost", "443", &hints, &list) == 0 && list != NULL;
+    *(bool *)found = getaddrinfo("localhost", "443", &hints, &list) == 0 && list;
     return NULL;
 }
 

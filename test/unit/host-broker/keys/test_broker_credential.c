@@ -18,7 +18,7 @@ static char path[sizeof(folder) + 8];
 static int make_folder(void **state)
 {
     (void)state;
-    if (mkdtemp(folder) == NULL)
+    if (!mkdtemp(folder))
         return -1;
     snprintf(path, sizeof(path), "%s/token", folder);
     return 0;
@@ -78,7 +78,7 @@ static void a_removed_login_is_wiped_and_comes_back(void **state)
     assert_null(credential.token);
 }
 
-static void what_is_no_token_is_refused_without_quoting_it(void **state)
+static void an_invalid_token_is_refused_and_not_quoted(void **state)
 {
     (void)state;
     static const char *const texts[] = {"", " \n", "two\nlines", "tab\tinside", "\x80high"};
@@ -93,7 +93,7 @@ static void what_is_no_token_is_refused_without_quoting_it(void **state)
     }
 }
 
-static void only_a_regular_file_holds_one(void **state)
+static void only_a_regular_file_is_read(void **state)
 {
     (void)state;
     struct credential credential;
@@ -101,7 +101,7 @@ static void only_a_regular_file_holds_one(void **state)
     assert_int_equal(credential_open(&credential, folder, &why), -EINVAL);
     credential_close(&credential);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(mkfifo(path, 0600), 0); /* must not be waited for */
+    assert_int_equal(mkfifo(path, 0600), 0); /* opening it must not block */
     assert_int_equal(credential_open(&credential, path, &why), -EINVAL);
     credential_close(&credential);
     assert_int_equal(unlink(path), 0);
@@ -114,8 +114,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_are_seen_even_within_one_tick),
         cmocka_unit_test(a_removed_login_is_wiped_and_comes_back),
-        cmocka_unit_test(what_is_no_token_is_refused_without_quoting_it),
-        cmocka_unit_test(only_a_regular_file_holds_one),
+        cmocka_unit_test(an_invalid_token_is_refused_and_not_quoted),
+        cmocka_unit_test(only_a_regular_file_is_read),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -54,7 +54,7 @@ static void resizing_keeps_the_beginning(void **state)
 }
 
 /* Small blocks, large ones of which some are kept and some are not, and one that is never kept. */
-static void what_is_taken_again_was_wiped(void **state)
+static void freed_blocks_are_wiped(void **state)
 {
     static const size_t sizes[] = {100, 16384, 20000, 32769, 98304};
     (void)state;
@@ -81,7 +81,7 @@ int main(void)
         cmocka_unit_test(zeroed_memory_is_zero),
         cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(resizing_keeps_the_beginning),
-        cmocka_unit_test(what_is_taken_again_was_wiped),
+        cmocka_unit_test(freed_blocks_are_wiped),
     };
     return curl_memory_start() < 0 || cmocka_run_group_tests(tests, NULL, NULL);
 }

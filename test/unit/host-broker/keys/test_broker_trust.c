@@ -1,5 +1,5 @@
-/* Certificate authorities collected from files and folders. The "certificates" are DER sequences only as
- * far as the collector looks: libcurl's part is tested against real ones in test/system. */
+/* Certificate authorities from files and folders. The "certificates" only begin as DER sequences,
+ * which is all that is checked; test/system uses real ones with libcurl. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static int make_folder(void **state)
     unsetenv("SSL_CERT_FILE");
     unsetenv("SSL_CERT_DIR");
     unsetenv("NODE_EXTRA_CA_CERTS");
-    if (mkdtemp(folder) == NULL || mkdir(in_folder("d"), 0700) < 0)
+    if (!mkdtemp(folder) || mkdir(in_folder("d"), 0700) < 0)
         return -1;
     put("one", "some text\n" ONE KEY);
     put("two", ONE TWO);
@@ -67,12 +67,12 @@ static size_t load(struct trust *trust, const char *file)
 {
     struct failure warning, why;
     const char *const files[] = {file};
-    assert_int_equal(trust_load(trust, files, file != NULL, &warning, &why), 0);
+    assert_int_equal(trust_load(trust, files, file ? 1 : 0, &warning, &why), 0);
     assert_string_equal(warning.text, "");
     return trust->certificates;
 }
 
-static void copies_are_left_out_and_keys_too(void **state)
+static void duplicates_and_keys_are_left_out(void **state)
 {
     (void)state;
     struct trust trust;
@@ -107,7 +107,7 @@ static void a_new_store_has_a_new_name(void **state)
     trust_close(&trust);
 }
 
-static void a_named_file_must_be_right(void **state)
+static void a_ca_file_must_hold_certificates(void **state)
 {
     (void)state;
     static const char *const names[] = {"broken", "cut", "empty", "absent", "d"};
@@ -126,7 +126,7 @@ static void a_named_file_must_be_right(void **state)
     trust_close(&trust);
 }
 
-static void a_broken_file_of_the_environment_adds_nothing_and_is_told(void **state)
+static void a_broken_file_of_the_environment_adds_nothing_and_is_reported(void **state)
 {
     (void)state;
     struct trust trust;
@@ -136,7 +136,7 @@ static void a_broken_file_of_the_environment_adds_nothing_and_is_told(void **sta
     setenv("NODE_EXTRA_CA_CERTS", in_folder("broken"), 1);
     assert_int_equal(trust_load(&trust, NULL, 0, &warning, &why), 0);
     assert_non_null(strstr(warning.text, "NODE_EXTRA_CA_CERTS"));
-    assert_int_equal(trust.certificates, system); /* not even the good half */
+    assert_int_equal(trust.certificates, system); /* also without its valid certificates */
     unsetenv("NODE_EXTRA_CA_CERTS");
     trust_close(&trust);
 }
@@ -144,10 +144,10 @@ static void a_broken_file_of_the_environment_adds_nothing_and_is_told(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_are_left_out_and_keys_too),
+        cmocka_unit_test(duplicates_and_keys_are_left_out),
         cmocka_unit_test(a_new_store_has_a_new_name),
-        cmocka_unit_test(a_named_file_must_be_right),
-        cmocka_unit_test(a_broken_file_of_the_environment_adds_nothing_and_is_told),
+        cmocka_unit_test(a_ca_file_must_hold_certificates),
+        cmocka_unit_test(a_broken_file_of_the_environment_adds_nothing_and_is_reported),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,4 +1,5 @@
-/* The token's file: what is cut off, and what is refused without being shown. */
+/* The content of the token's file: white space that is removed, and what is refused without being
+ * quoted. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static int clean(const char *text, size_t length, char *out, struct failure *why
 
 #define TEXT(text) text, sizeof(text) - 1
 
-static void tokens_are_cut_out(void **state)
+static void white_space_is_removed(void **state)
 {
     (void)state;
     static const struct {
@@ -41,7 +42,7 @@ static void tokens_are_cut_out(void **state)
     }
 }
 
-static void others_are_refused(void **state)
+static void invalid_tokens_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -84,8 +85,8 @@ static void length_is_limited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_are_cut_out),
-        cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(white_space_is_removed),
+        cmocka_unit_test(invalid_tokens_are_refused),
         cmocka_unit_test(length_is_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The broker's log: what a line holds, the limit on refusals, rotation. Time is given, not waited for. */
+/* The broker's log: the fields of a line, the limit on refusals, rotation. Time is an argument. */
 #include "test/harness/unit.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static char text[256 * 1024];
 static int make_folder(void **state)
 {
     (void)state;
-    if (mkdtemp(folder) == NULL)
+    if (!mkdtemp(folder))
         return -1;
     snprintf(path, sizeof(path), "%s/log", folder);
     snprintf(older, sizeof(older), "%s/log.1", folder);
@@ -69,7 +69,7 @@ static struct log_record record_of(enum request_end end)
     return record;
 }
 
-static void a_line_is_json_with_everything_in_it(void **state)
+static void a_line_is_json_with_all_fields(void **state)
 {
     (void)state;
     struct json document;
@@ -86,7 +86,7 @@ static void a_line_is_json_with_everything_in_it(void **state)
     log_record_text(record.path, sizeof(record.path), SLICE_LITERAL("/a\"b\\c\x01\xff"));
     access_log_request(&access_log, &record, 10 * SECONDS + 1500000);
     assert_false(record.active);
-    access_log_request(&access_log, &record, 11 * SECONDS); /* only once */
+    access_log_request(&access_log, &record, 11 * SECONDS); /* not logged a second time */
     access_log_flush(&access_log, 11 * SECONDS);
     assert_int_equal(read_lines(), 1);
     assert_int_equal(json_parse(&document, text, strlen(text), tokens, 64, &where), 0);
@@ -115,14 +115,14 @@ static void the_longest_path_fits_into_a_line(void **state)
     assert_true(strlen(text) > 2 * ACCESS_LOG_PATH_MAX);
 }
 
-static void refusals_are_counted_beyond_a_hundred_a_second(void **state)
+static void more_than_a_hundred_refusals_a_second_are_counted(void **state)
 {
     (void)state;
     for (int i = 0; i < 250; i++) {
         struct log_record record = record_of(REQUEST_REFUSED);
         access_log_request(&access_log, &record, 5 * SECONDS);
     }
-    struct log_record served = record_of(REQUEST_COMPLETE); /* never counted away */
+    struct log_record served = record_of(REQUEST_COMPLETE); /* always logged */
     access_log_request(&access_log, &served, 5 * SECONDS);
     assert_int_equal(access_log_flush(&access_log, 5 * SECONDS), 6 * SECONDS);
     assert_int_equal(read_lines(), 101);
@@ -135,7 +135,7 @@ static void refusals_are_counted_beyond_a_hundred_a_second(void **state)
     assert_int_equal(read_lines(), 103);
 }
 
-static void the_file_is_rotated_once_it_is_full(void **state)
+static void a_full_file_is_rotated(void **state)
 {
     (void)state;
     struct stat info;
@@ -170,11 +170,11 @@ static void a_link_is_not_followed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_line_is_json_with_everything_in_it, open_log, close_log),
+        cmocka_unit_test_setup_teardown(a_line_is_json_with_all_fields, open_log, close_log),
         cmocka_unit_test_setup_teardown(the_longest_path_fits_into_a_line, open_log, close_log),
-        cmocka_unit_test_setup_teardown(refusals_are_counted_beyond_a_hundred_a_second, open_log,
+        cmocka_unit_test_setup_teardown(more_than_a_hundred_refusals_a_second_are_counted, open_log,
                                         close_log),
-        cmocka_unit_test_setup_teardown(the_file_is_rotated_once_it_is_full, open_log, close_log),
+        cmocka_unit_test_setup_teardown(a_full_file_is_rotated, open_log, close_log),
         cmocka_unit_test_setup_teardown(a_link_is_not_followed, open_log, close_log),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,5 +1,5 @@
-/* A connection between a socket and an exchange that the test plays: no byte of room or of input may come
- * about without somebody being told. send(2) and the exchange are wrapped by the linker. */
+/* A connection with a simulated socket and exchange: whenever `out` gets room, a paused upstream is
+ * resumed or the event loop watches for it. The linker wraps send(2) and the exchange. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -17,7 +17,8 @@ static struct connection table[1];
 static struct exchange exchange;
 static int peer;
 
-/* What send(2) does, call by call: -1 refuses (EAGAIN), else takes up to so many bytes. At the end: all. */
+/* The results of send(2), one for each call: -1 is EAGAIN, others are the most bytes it takes.
+ * After the last one it takes everything. */
 static const long *script;
 static size_t script_left;
 
@@ -112,13 +113,14 @@ static void settle(const long *answers, size_t count)
     connection_settle(table);
 }
 
-/* Either the upstream goes on, or the event loop will tell when it can. */
-static void assert_nobody_is_forgotten(void)
+/* The upstream was resumed, or the event loop reports when there is room. */
+static void assert_no_stall(void)
 {
-    assert_true(!paused || (buffer_length(&table->client.out) > 0 && (table->armed & EVENT_WRITABLE)));
+    assert_true(!paused ||
+                (buffer_length(&table->client.out) > 0 && (table->armed & EVENT_WRITABLE)));
 }
 
-static void a_reader_that_is_fast_at_the_wrong_moment(void **state)
+static void a_socket_that_takes_bytes_at_any_call_resumes_the_upstream(void **state)
 {
     static const long answers[][4] = {
         {-1, -1, -1, -1},      {-1, 100000, 100000, -1}, {-1, -1, 100000, 100000},
@@ -130,22 +132,22 @@ static void a_reader_that_is_fast_at_the_wrong_moment(void **state)
         paused = true;
         fill_out(BUFFER_BLOCK - 100 - buffer_length(&table->client.out));
         settle(answers[i], 4);
-        assert_nobody_is_forgotten();
-        settle(NULL, 0); /* the socket is writable: everything goes */
+        assert_no_stall();
+        settle(NULL, 0); /* the socket takes everything */
         assert_false(paused);
         assert_int_equal(buffer_length(&table->client.out), 0);
     }
     assert_int_equal(resumed, sizeof(answers) / sizeof(answers[0]));
 }
 
-static void a_client_that_leaves_is_let_go_even_with_bytes_to_send(void **state)
+static void a_client_that_leaves_is_closed_despite_unsent_bytes(void **state)
 {
     static const long never[] = {-1, -1, -1, -1};
     (void)state;
     fill_out(1000);
     settle(never, 4);
     assert_int_equal(table->state, CONNECTION_EXCHANGE);
-    table->exchange = NULL; /* its handle is not libcurl's: nothing to cancel */
+    table->exchange = NULL; /* not a real one that could be cancelled */
     table->state = CONNECTION_FLUSHING;
     connection_ready(table, EVENT_PEER_ENDED);
     settle(never, 4);
@@ -157,9 +159,9 @@ static void a_client_that_leaves_is_let_go_even_with_bytes_to_send(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_reader_that_is_fast_at_the_wrong_moment, open_connection,
-                                        close_connection),
-        cmocka_unit_test_setup_teardown(a_client_that_leaves_is_let_go_even_with_bytes_to_send,
+        cmocka_unit_test_setup_teardown(a_socket_that_takes_bytes_at_any_call_resumes_the_upstream,
+                                        open_connection, close_connection),
+        cmocka_unit_test_setup_teardown(a_client_that_leaves_is_closed_despite_unsent_bytes,
                                         open_connection, close_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static struct request_head head_of(const char *method, const char *target)
     return (struct request_head){.method = slice_of(method), .target = slice_of(target)};
 }
 
-/* -1: goes to an upstream; else the error. */
+/* -1 for a request that is routed to an upstream, or the error. */
 static int outcome(const char *method, const char *target)
 {
     struct request_head head = head_of(method, target);
@@ -103,7 +103,7 @@ static void the_undeclared_host_is_named(void **state)
     assert_string_equal(refusal.message, "no rule for https://files.example: add one");
 }
 
-static void another_protocol_is_refused_on_known_routes(void **state)
+static void upgrades_are_refused_on_known_routes(void **state)
 {
     (void)state;
     struct request_head head = head_of("GET", "/npm/x");
@@ -115,7 +115,7 @@ static void another_protocol_is_refused_on_known_routes(void **state)
     assert_string_equal(refusal.rule, "npm");
 }
 
-static void without_a_login_no_route_is_open(void **state)
+static void without_a_login_every_route_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(truncate(token_path, 0), 0);
@@ -133,8 +133,8 @@ int main(void)
         cmocka_unit_test(names_are_found),
         cmocka_unit_test(refusals_have_their_types),
         cmocka_unit_test(the_undeclared_host_is_named),
-        cmocka_unit_test(another_protocol_is_refused_on_known_routes),
-        cmocka_unit_test(without_a_login_no_route_is_open),
+        cmocka_unit_test(upgrades_are_refused_on_known_routes),
+        cmocka_unit_test(without_a_login_every_route_is_refused),
     };
     return cmocka_run_group_tests(tests, open_broker, close_broker);
 }
