@@ -56,7 +56,7 @@ static int read_lines(void)
 {
     int lines = 0;
     assert_true(io_read_file(AT_FDCWD, path, 0, text, sizeof(text)) >= 0);
-    for (char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+    for (char *at = text; (at = strchr(at, '\n')); at++)
         lines++;
     return lines;
 }
