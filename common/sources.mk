@@ -24,6 +24,5 @@ COMMON_SRCS := \
     common/net/tls_profile.c \
     common/text/utf8.c
 
-# Guest programs only: what archives built for glibc expect of it and musl lacks, and a formatter
-# that is smaller than musl's.
-COMMON_GUEST_SRCS := common/os/fortify_shim.c common/text/format.c common/text/format_libc.c
+# Guest programs only: what archives built for glibc expect of it and musl lacks.
+COMMON_GUEST_SRCS := common/os/fortify_shim.c

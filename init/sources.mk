@@ -48,8 +48,6 @@ INIT_SRCS := \
     init/server/upstream_url.c \
     init/system/console.c \
     init/system/empty_root.c \
-    init/system/fixed_heap.c \
-    init/system/libmnl_shim.c \
     init/system/mount_api.c \
     init/system/mount_target.c \
     init/system/restart.c \

@@ -34,8 +34,7 @@ void *__memset_chk(void *to, int byte, size_t length, size_t room)
     return memset(to, byte, length);
 }
 
-/* mnl_nlmsg_fprintf, which prints messages for people and which we never call, stands in the same
- * object as what we need. It prints nothing here, so that no program carries stdio for its sake. */
+/* Called by mnl_nlmsg_fprintf alone, which no program of ours calls. */
 int __fprintf_chk(FILE *stream, int flag, const char *format, ...)
 {
     (void)stream;

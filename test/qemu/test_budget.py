@@ -11,7 +11,7 @@ import pytest
 from machine_harness import BUILD, Gateway, Look, Sandbox
 
 KIB = 1024
-FILE_MAX = 160 * KIB
+FILE_MAX = 256 * KIB
 RESIDENT_MAX_KIB = 1024
 FLOW = 64 * KIB  # agent/flow.h: the fixed buffer of one direction
 CONNECTIONS = 100

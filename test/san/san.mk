@@ -1,6 +1,5 @@
 # The guest's own programs under AddressSanitizer and UBSan (SAN=1), in an image of their own: make
 # SAN=1 qemu. They are the host's objects, so the guest is of the host's architecture.
-# init/system/fixed_heap.c is left out: it takes malloc's place, and so do sanitizers.
 SAN_GUEST := $(VARIANT)/guest/$(ARCH)
 SAN_PROGRAMS := $(SAN_GUEST)/programs
 SAN_IMAGE := $(SAN_GUEST)/rootfs.erofs
@@ -10,9 +9,9 @@ SAN_FIRST_SRCS := test/san/first.c
 
 ifneq ($(SAN),)
 $(eval $(call host_program,$(SAN_PROGRAMS)/codev-init,\
-	$(filter-out init/system/fixed_heap.c,$(INIT_SRCS)) $(NFT_SRCS) $(INIT_MAIN) $(SAN_SRCS)))
+	$(INIT_SRCS) $(NFT_SRCS) $(INIT_MAIN) $(SAN_SRCS)))
 $(eval $(call host_program,$(SAN_PROGRAMS)/codev-init-fail-stage,\
-	$(filter-out init/system/fixed_heap.c,$(INIT_FAIL_STAGE_SRCS)) $(SAN_SRCS),\
+	$(INIT_FAIL_STAGE_SRCS) $(SAN_SRCS),\
 	$(codev-init-fail-stage_LDFLAGS)))
 $(eval $(call host_program,$(SAN_PROGRAMS)/codev-agent,$(AGENT_SRCS) $(AGENT_MAIN) $(SAN_SRCS)))
 $(eval $(call guest_program,san-first,$(SAN_FIRST_SRCS),GUEST_PIE))

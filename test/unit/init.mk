@@ -1,9 +1,8 @@
 # Unit tests of init/ that need no machine of their own: its pure parts, and the control channel
 # over socket pairs.
-INIT_UNIT_TESTS := format boot_config log_buffer restart stage control control_stdio server_io
+INIT_UNIT_TESTS := boot_config log_buffer restart stage control control_stdio server_io
 UNIT_TESTS += $(INIT_UNIT_TESTS)
 BOOT_CONFIG_SRCS := init/config/boot_config.c init/config/schema.c
-unit_format_SRCS := test/unit/common/text/test_format.c common/text/format.c
 unit_boot_config_SRCS := test/unit/init/config/test_boot_config.c $(BOOT_CONFIG_SRCS) $(COMMON_SRCS)
 unit_log_buffer_SRCS := test/unit/init/server/test_log_buffer.c init/server/log_buffer.c
 unit_restart_SRCS := test/unit/init/system/test_restart.c init/system/restart.c
