@@ -1,14 +1,13 @@
-/* Stage `self-test`: a child that has dropped exactly as the server will tries to get out.
+/* Stage `self-test`: a child with the rights of the server tries to get out.
  *
- * Parent and child share one table of checks, so a result is a number of the table, a verdict and a
- * text; the parent takes them in the table's order and in no other. A check whose result does not
- * come is wrong: a child that crashes, hangs or cannot drop fails the start.
+ * Parent and child share one table of checks; a result is an index of the table, a verdict and a
+ * text, and the parent takes them in the table's order only. A missing result is a failed check: a
+ * child that crashes, hangs or cannot drop fails the start.
  *
- * "Outside" a machine there is no listener that init could open: no second machine is within reach.
- * In WSL there are some, which the process outside opened in the shared network (wsl_witness.h).
- * Besides, what is tried are addresses (documentation networks, the metadata service, QEMU's host,
- * each TCP transport) and the ways past the IP layer, which all have to be refused at once; silence
- * counts as a way out.
+ * A machine has no second machine within reach where init could listen. In WSL the process outside
+ * opened listeners in the shared network (wsl_witness.h). The checks also try addresses
+ * (documentation networks, the metadata service, QEMU's host, each TCP transport) and sockets below
+ * the IP layer. All must be refused at once; no answer counts as a way out.
  */
 #include "init/proof/self_test.h"
 
@@ -48,7 +47,7 @@ static bool has_no_user_namespaces(const struct boot_config *config)
     return !config->user_namespaces;
 }
 
-/* The slow one, which waits for the host, comes last. */
+/* The check that waits for the host is the last one. */
 static const struct {
     const char *name;
     self_test_function *run;
@@ -134,7 +133,7 @@ static void run_checks(int out, const struct failure *why, void *argument)
     }
 }
 
-/* The text came from a process without rights: it must end, and be printable. */
+/* The text comes from a process without rights: it is terminated and made printable. */
 static void copy_detail(char *out, const struct self_test_detail *detail)
 {
     size_t i = 0;
@@ -144,7 +143,7 @@ static void copy_detail(char *out, const struct self_test_detail *detail)
     out[i] = '\0';
 }
 
-/* Fills in the next check's result. False when none came, or another's. */
+/* Fills in the result of the next check. False when none came, or that of another check. */
 static bool take_result(struct dropped_child *child, size_t index, struct check_result *check,
                         int64_t deadline)
 {
@@ -152,7 +151,7 @@ static bool take_result(struct dropped_child *child, size_t index, struct check_
 
     snprintf(check->name, sizeof(check->name), "%s", checks[index].name);
     check->ok = false;
-    strcpy(check->detail, "the self-test ended, or its time, before this check");
+    strcpy(check->detail, "the self-test ended or timed out before this check");
     if (!dropped_child_receive(child, &record, sizeof(record), deadline))
         return false;
     copy_detail(check->detail, &record.detail);
@@ -187,7 +186,7 @@ int self_test_run(const struct boot_config *config, const struct account *accoun
         if (!wrong && !check->ok)
             wrong = check;
         if (!came)
-            deadline = 0; /* the rest is marked the same way, without waiting */
+            deadline = 0; /* the remaining checks fail without waiting */
     }
     dropped_child_end(&child);
     if (wrong)

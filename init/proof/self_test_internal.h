@@ -1,6 +1,6 @@
-/* The single checks of the self-test, run in the dropped child.
+/* The checks of the self-test, which run in the child without rights.
  *
- * Each returns true when all is right, and writes what was tried and what the kernel said.
+ * Each returns true when it passes, and writes what was tried and what the kernel answered.
  */
 #ifndef INIT_PROOF_SELF_TEST_INTERNAL_H
 #define INIT_PROOF_SELF_TEST_INTERNAL_H
@@ -32,12 +32,11 @@ typedef bool self_test_function(const struct self_test_context *context,
 bool self_test_say(struct self_test_detail *detail, bool ok, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* For something that must fail: `result` as a system call returns it. Right when it is negative;
- * errno is named. */
+/* For a call that must fail: passes when `result` is negative, and names errno. */
 bool self_test_refused(struct self_test_detail *detail, long result, const char *what);
 
-/* 0 when something at this address was reached, or nothing was said for a second; else the errno of
- * the refusal. */
+/* The errno with which this address is refused; 0 when it was reached or did not answer in a
+ * second. */
 int self_test_reach(const struct sockaddr_storage *address, socklen_t length, int type);
 
 /* self_test_privilege.c */

@@ -1,4 +1,4 @@
-/* The self-test's checks of the network: no device, no socket of another kind, no address but
+/* The self-test's checks of the network: no device, no other kind of socket, no address but
  * loopback. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "init/machine/network.h"
 #include "init/proof/self_test_internal.h"
 
-#define REFUSAL_MS 1000 /* a refusal takes 0 ms; silence for this long is no refusal */
+#define REFUSAL_MS 1000 /* a refusal takes 0 ms; no answer for this long is not one */
 
 #ifndef AF_VSOCK
 #define AF_VSOCK 40

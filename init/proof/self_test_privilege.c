@@ -148,7 +148,7 @@ bool check_cgroup_locked(const struct self_test_context *context, struct self_te
     return self_test_refused(detail, root, "/sys/fs/cgroup/cgroup.procs");
 }
 
-/* Every door to another process's memory and descriptors. */
+/* Every access to another process's memory and descriptors must fail. */
 static bool process_is_closed(pid_t pid, struct self_test_detail *detail)
 {
     static const char *const files[] = {"mem", "maps", "environ", "fd", "root", "stack", "syscall"};

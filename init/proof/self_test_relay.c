@@ -1,5 +1,4 @@
-/* The self-test's checks of the relay: what must work, and without a login what must not be
- * there. */
+/* The self-test's checks of the relay: it must work, and without a login it must not listen. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -88,8 +87,7 @@ static int answer_status(const char *answer)
     return status;
 }
 
-/* The broker knows no route `/` and says so in its own words; 401 or 403 would mean a wrong
- * token. */
+/* The broker has no route `/` and answers with its own error; 401 or 403 mean a wrong token. */
 bool check_broker_answers(const struct self_test_context *context, struct self_test_detail *detail)
 {
     const struct timespec pause = {.tv_nsec = BROKER_RETRY_MS * MILLISECONDS};
@@ -116,8 +114,8 @@ bool check_broker_answers(const struct self_test_context *context, struct self_t
     if (length < 0)
         return self_test_say(detail, false, "port %u: %s", port, strerror((int)-length));
     if ((status != 404 && status != 503) || !text_contains(answer, "\"codev_"))
-        return self_test_say(detail, false, "no answer of the broker's (status %d)", status);
-    return self_test_say(detail, true, "its own answer (%d)", status);
+        return self_test_say(detail, false, "the answer is not the broker's (status %d)", status);
+    return self_test_say(detail, true, "the broker answers (%d)", status);
 }
 
 /* A query for example.com, type A, class IN, recursion desired (RFC 1035 section 4). */
@@ -145,7 +143,7 @@ bool check_dns_answers_nxdomain(const struct self_test_context *context,
     if (length < 12)
         return self_test_say(detail, false, "no answer on port %d", DNS_PORT);
     if (answer[0] != dns_query[0] || answer[1] != dns_query[1] || (answer[2] & 0x80) == 0)
-        return self_test_say(detail, false, "something else than an answer");
+        return self_test_say(detail, false, "not a DNS answer");
     return self_test_say(detail, (answer[3] & 0xf) == DNS_RCODE_NXDOMAIN, "example.com: RCODE %d",
                          answer[3] & 0xf);
 }

@@ -1,10 +1,9 @@
-/* The self-test's checks that only WSL needs: live listeners outside, Windows' places, a Windows
- * executable.
+/* The self-test's checks for WSL: live listeners outside, WSL's own files, a Windows executable.
  *
- * The kernel's binfmt entry for Windows executables is everybody's, and it holds its interpreter
- * open, so exec(2) of one may well begin here. What counts is that it gets nowhere: the interpreter
- * runs with this process's rights, behind its filter and in its namespaces, where there is neither
- * the socket nor the vsock that lead to Windows, and has to fail.
+ * All distributions share the kernel's binfmt entry for Windows executables, and the entry holds
+ * its interpreter open, so exec(2) of such a file may start the interpreter. It runs with the
+ * rights, the filter and the namespaces of this process, where neither the socket nor the vsock to
+ * Windows can be reached, so it must fail.
  */
 #include <errno.h>
 #include <poll.h>
@@ -54,11 +53,10 @@ bool check_windows_hidden(const struct self_test_context *context, struct self_t
     for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
         if (lstat(places[i], &status) == 0)
             return self_test_say(detail, false, "%s is there", places[i]);
-    return self_test_say(detail, true, "no socket, no program, no folder of WSL's");
+    return self_test_say(detail, true, "no socket, program or folder of WSL");
 }
 
-/* Nothing more than what makes the kernel's entry take it for one: Windows itself would refuse
- * it. */
+/* Just enough for the kernel's entry to match; Windows itself would refuse it. */
 static int make_executable(void)
 {
     static const char text[] = "MZ: not a program";

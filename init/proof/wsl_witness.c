@@ -1,6 +1,6 @@
-/* The witnesses: see wsl_witness.h. Nothing is ever accepted or answered. Others share this network
- * and may try any port, so that somebody came says nothing: of a TCP connection the one who tries
- * knows for sure, and a datagram of the self-test's is known by its text. */
+/* Listeners that the self-test must not reach. They accept and answer nothing. Other programs share
+ * this network and may try any port, so a connection as such proves nothing: the self-test itself
+ * sees whether it gets a TCP connection, and its datagrams are recognised by their text. */
 #include "init/proof/wsl_witness.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 static int sockets[2 * WSL_WITNESSES_MAX];
 static unsigned socket_count;
 
-/* Our address on the way to `peer`: connecting a datagram socket sends nothing. */
+/* Our own address for packets to `peer`: connecting a datagram socket sends nothing. */
 static bool find_source(const struct endpoint *peer, struct endpoint *source)
 {
     struct sockaddr_storage address;
@@ -95,7 +95,7 @@ int wsl_witness_open(struct wsl_witness witnesses[WSL_WITNESSES_MAX], uint32_t *
     return 0;
 }
 
-/* Whether a datagram of the self-test lies there. */
+/* True when a datagram of the self-test was received. */
 static bool was_reached(int fd)
 {
     char bytes[64];

@@ -1,7 +1,7 @@
-/* The folder is made by a short-lived child that shares our descriptors (CLONE_FILES) and nothing
- * else: it enters a new mount namespace, makes the tmpfs its root, binds both sockets there and
- * puts the three descriptors in numbers that were reserved for them. When it ends, only those keep
- * the namespace alive.
+/* A short-lived child makes the folder. It shares only our descriptors (CLONE_FILES): it enters a
+ * new mount namespace, makes the tmpfs its root, binds both sockets there and puts the three
+ * descriptors at numbers that were reserved for them. After its end only these keep the namespace
+ * alive.
  */
 #include "init/relay/relay_folder.h"
 
@@ -101,7 +101,7 @@ int relay_folder_make(struct relay_folder *folder, const struct account *owner, 
     struct work work = {.folder = folder, .owner = owner};
     int result = child_work(furnish, &work, CLONE_FILES, CHILD_NO_LIMIT, why);
     if (result < 0)
-        return failure_prefix(why, result, "the folder of the agents' sockets");
+        return failure_prefix(why, result, "the folder of the relays' sockets");
     (void)fd_steal(&first);
     (void)fd_steal(&second);
     (void)fd_steal(&third);

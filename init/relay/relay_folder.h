@@ -1,8 +1,7 @@
-/* WSL: the folder in which the two agents meet.
+/* WSL: the folder with the sockets that connect the two relays.
  *
- * A tmpfs that is the root of a mount namespace of its own, with two Unix sockets in it and nothing
- * else; no process but the agents ever enters it, and no path of the sandbox or of any distribution
- * leads there. Each agent has it as its whole root.
+ * A tmpfs that is the root of a mount namespace of its own and holds two Unix sockets. Only the
+ * relays enter it, as their root; no path of the sandbox or of a distribution leads there.
  */
 #ifndef INIT_RELAY_RELAY_FOLDER_H
 #define INIT_RELAY_RELAY_FOLDER_H
@@ -10,8 +9,8 @@
 #include "common/os/failure.h"
 #include "init/machine/account.h"
 
-#define RELAY_FOLDER_OUT "/out" /* the outer agent listens: the way to the broker */
-#define RELAY_FOLDER_IN "/in"   /* the inner agent listens: the way to the server */
+#define RELAY_FOLDER_OUT "/out" /* the outer relay listens: to the broker */
+#define RELAY_FOLDER_IN "/in"   /* the inner relay listens: to the server */
 
 struct relay_folder {
     int namespace_fd;  /* for setns(2) */

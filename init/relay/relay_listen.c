@@ -1,5 +1,5 @@
-/* The listeners and the table: see relay_listen.h, and common/wire/relay_config.h for what the
- * agent is told. */
+/* Makes the listeners and the table (common/wire/relay_config.h) for each place where a relay
+ * runs. */
 #include "init/relay/relay_listen.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@
 #include "init/relay/relay_folder.h"
 
 #define TCP_BACKLOG 1024
-#define VSOCK_BACKLOG 4096 /* less loses connections in a burst (design, section 11) */
+#define VSOCK_BACKLOG 4096 /* with less a burst of connections loses some */
 
 static const struct endpoint loopback_addresses[] = {
     {.kind = ENDPOINT_TCP4, .address = {127, 0, 0, 1}},
@@ -26,7 +26,7 @@ static const struct endpoint loopback_addresses[] = {
 static const struct endpoint folder_out = {.kind = ENDPOINT_UNIX, .path = RELAY_FOLDER_OUT};
 static const struct endpoint folder_in = {.kind = ENDPOINT_UNIX, .path = RELAY_FOLDER_IN};
 
-/* Takes the descriptor into the table; its number in the agent. */
+/* Adds the descriptor to the table. Returns its number in the relay. */
 static int keep_listener(struct relay_table *table, int fd)
 {
     table->listeners[table->listener_count] = fd;
@@ -66,7 +66,7 @@ static int listen_for_gateway(struct relay_table *table, enum relay_side side,
     return 0;
 }
 
-/* From a listener to the server. */
+/* A forward from a listener to the server. */
 static void add_way_in(struct relay_table *table, int fd, bool half_close,
                        const struct boot_config *config)
 {

@@ -1,8 +1,7 @@
-/* Stage `relay`: the listeners of an agent, and its table of forwards.
+/* Stage `relay`: the listeners of a relay, and its table of forwards.
  *
- * Which they are depends on where the agent runs: in a machine there is one, in WSL a pair that
- * meets in a folder of its own (relay_folder.h). The table exists once in each process: init runs
- * one agent.
+ * They depend on where the relay runs: a machine has one, WSL has two that are connected by sockets
+ * (relay_folder.h). The table exists once in each process, which runs one relay.
  */
 #ifndef INIT_RELAY_RELAY_LISTEN_H
 #define INIT_RELAY_RELAY_LISTEN_H
@@ -11,7 +10,7 @@
 #include "init/config/boot_config.h"
 
 #define RELAY_LISTENERS_MAX (RELAY_FORWARDS_MAX + RELAY_DNS_MAX + 1)
-#define RELAY_FIRST_FD 3 /* the agent's number of the first listener */
+#define RELAY_FIRST_FD 3 /* the relay's number for the first listener */
 
 enum relay_side {
     RELAY_SIDE_MACHINE, /* both ends: broker and way in over vsock */
@@ -20,14 +19,14 @@ enum relay_side {
 };
 
 struct relay_table {
-    int listeners[RELAY_LISTENERS_MAX]; /* ours; the agent's number is RELAY_FIRST_FD + index */
+    int listeners[RELAY_LISTENERS_MAX]; /* ours; the relay's number is RELAY_FIRST_FD + index */
     unsigned listener_count;
     struct relay_config config;
 };
 
-/* Makes the listeners of this side; `folder_listener_fd` is its listener in the agents' folder
- * (taken over), -1 in a machine. The way in's port is filled in where it was 0. 0 or a negative
- * errno with a reason. */
+/* Makes the listeners of this side. `folder_listener_fd` is its listener in the relays' folder,
+ * which is taken over, or -1 in a machine. A way in with port 0 gets its port filled in. 0 or a
+ * negative errno with a reason. */
 int relay_listen(struct relay_table *table, enum relay_side side, int folder_listener_fd,
                  struct boot_config *config, struct failure *why);
 

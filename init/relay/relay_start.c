@@ -1,9 +1,8 @@
-/* Stage `relay`: see relay_start.h, and common/wire/relay_config.h for what the agent is told.
+/* Stage `relay`: starts codev-agent and sends it its table (common/wire/relay_config.h).
  *
- * The listeners are made once and kept: a restarted agent takes them over and clients that connect
- * meanwhile wait in their backlog. The program is opened once as well, so a restart does not depend
- * on what a path means by then, and executed by descriptor, since the agent's root is empty at that
- * point.
+ * The listeners are made once and kept: a restarted relay gets them again, and clients that connect
+ * in the meantime wait in the backlog. The program is opened once too, so that a restart does not
+ * depend on its path, and is executed by descriptor, since the relay's root is empty by then.
  */
 #include "init/relay/relay_start.h"
 
@@ -19,7 +18,7 @@
 #include "init/relay/relay_listen.h"
 #include "init/walls/drop.h"
 
-#define AGENT_SPARE_FD 64 /* descriptors wait here while those below are put in order */
+#define AGENT_SPARE_FD 64 /* descriptors are kept from here up while those below are arranged */
 #define AGENT_NOFILE (2 * RELAY_CONNECTIONS_MAX + 256)
 #define EXECUTE_LIMIT_MS 10000
 
@@ -27,21 +26,21 @@ static struct relay_table table;
 
 /* ---- in the child ---- */
 
-/* What a child needs until it is the agent. */
+/* What a child needs until it executes the relay. */
 struct agent_child {
     const struct relay_process *relay;
     const struct account *account;
     int config_fd, cgroup_fd;
 };
 
-/* Out of the way of the agent's numbers. */
+/* A duplicate above the relay's numbers. */
 static int set_aside(int fd)
 {
     return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, AGENT_SPARE_FD);
 }
 
-/* Moves what the agent inherits to its numbers: the table's pipe to 0, a sink to 1 and 2, the
- * listeners to 3 and up. `keep` receives those above 2. */
+/* Moves the relay's descriptors to their numbers: the table's pipe to 0, the console or /dev/null
+ * to 1 and 2, the listeners to 3 and up. `keep` receives those above 2. */
 static int arrange_descriptors(int config_fd, int keep[])
 {
     int waiting[RELAY_LISTENERS_MAX];
@@ -111,7 +110,7 @@ static int send_table(const struct relay_process *relay, const struct boot_confi
     return 0;
 }
 
-/* What is needed once: listeners and the opened program. */
+/* Makes the listeners and opens the program, once. */
 static int prepare_once(struct relay_process *relay, struct boot_config *config,
                         struct failure *why)
 {

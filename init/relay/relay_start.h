@@ -1,4 +1,4 @@
-/* Stage `relay`: listeners, the agent process and its table of forwards. */
+/* Stage `relay`: listeners, the relay process and its table of forwards. */
 #ifndef INIT_RELAY_RELAY_START_H
 #define INIT_RELAY_RELAY_START_H
 
@@ -12,17 +12,17 @@
 
 struct relay_process {
     pid_t pid;     /* 0 when not running */
-    int config_fd; /* our end of its pipe: further records; closing it ends the agent */
-    int binary_fd; /* the opened program, so that a restart does not depend on a path; -1 before the first start */
+    int config_fd; /* our end of its pipe, for further records; closing it ends the relay */
+    int binary_fd; /* the opened program; -1 before the first start */
     enum relay_side side;
-    int folder_listener_fd,
-        folder_namespace_fd; /* WSL: this side of the agents' folder (relay_folder.h); else -1 */
+    /* WSL: this side's listener in the relays' folder, and that folder's namespace
+     * (relay_folder.h); else -1 */
+    int folder_listener_fd, folder_namespace_fd;
 };
 
-/* Makes the listeners (8788 on v4 and v6 when there is egress, DNS on port 53, the way in), starts
- * the agent as codev-relay in its group through drop_to_account, sends the table. On a restart call
- * it again: listeners are kept in static storage. A way in with port 0 learns the port that it
- * has. */
+/* Makes the listeners (8788 on IPv4 and IPv6 when there is egress, DNS on port 53, the way in),
+ * starts codev-agent as the account codev-relay in its cgroup, sends the table. A further call
+ * restarts it with the same listeners. A way in with port 0 gets its port filled in. */
 int relay_start(struct relay_process *relay, struct boot_config *config, int cgroup_fd,
                 struct failure *why);
 

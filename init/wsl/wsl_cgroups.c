@@ -1,13 +1,12 @@
-/* Groups and names: see wsl_cgroups.h.
+/* Makes and removes the cgroups of a sandbox in WSL.
  *
- * Others of our kind start and end at the same time, so what is done below `codev` is done under a
- * lock on that directory. A group that holds no process, under this lock, is what a sandbox left
- * that was killed: it is swept away. From the moment when PID 1 has entered its group, that one is
- * not empty.
+ * Other sandboxes start and end at the same time, so all changes below `codev` are made under a
+ * lock on that directory. Under this lock an empty group is the rest of a sandbox that was killed
+ * and is removed; the group of a running sandbox holds at least PID 1.
  *
- * PID 1 enters ID first, while that still has no controllers to pass on (a group with processes
- * cannot), makes it the root of its cgroup namespace, and goes down to `init`. What it moves later,
- * it moves within that namespace, which is what the mount option nsdelegate allows.
+ * PID 1 enters ID first, before ID passes controllers on (a group with processes cannot), makes it
+ * the root of its cgroup namespace, and then enters `init`. Later moves are within that namespace,
+ * as the mount option nsdelegate requires.
  */
 #include "init/wsl/wsl_cgroups.h"
 
@@ -54,8 +53,7 @@ static bool find_own_path(char out[GROUP_PATH_MAX])
     return false;
 }
 
-/* The words of one line of /proc/self/mountinfo (proc(5)) that matter: root, mount point; and
- * whether it is a cgroup2. */
+/* Root and mount point of one line of /proc/self/mountinfo (proc(5)); true when it is a cgroup2. */
 static bool parse_mount(char *line, char **root, char **point)
 {
     char *type = NULL, *rest = line;
@@ -96,7 +94,7 @@ int wsl_cgroups_find(void)
 
 /* ---- leftovers ---- */
 
-/* True when nothing is left of the group. Whoever holds the lock may ask. */
+/* Removes an empty group; true when it does not exist any more. Under the lock. */
 static bool remove_group(int codev, const char *name)
 {
     CLEANUP_FD int group = openat(codev, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -134,13 +132,13 @@ static int open_codev(int own_fd, struct failure *why)
             return failure_errno(why, errno, "make the cgroup codev");
         CLEANUP_FD int codev = openat(own_fd, "codev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (codev < 0 && errno == ENOENT)
-            continue; /* the last one that left has removed it */
+            continue; /* another sandbox has just removed it */
         if (codev < 0 || flock(codev, LOCK_EX) < 0 || fstat(codev, &locked) < 0)
             return failure_errno(why, errno, "lock the cgroup codev");
         if (fstatat(own_fd, "codev", &named, 0) == 0 && named.st_ino == locked.st_ino)
             return fd_steal(&codev);
     }
-    return failure_set(why, EAGAIN, "the cgroup codev comes and goes");
+    return failure_set(why, EAGAIN, "the cgroup codev is removed again and again");
 }
 
 /* ---- making them ---- */
@@ -177,7 +175,7 @@ static int split(struct cgroups *groups, int group, struct failure *why)
     return 0;
 }
 
-/* Seen read-only by whoever wants to know the limits; a kernel that refuses leaves it out. */
+/* Shows the limits read-only; optional, since a kernel may refuse it. */
 static void mount_view(void)
 {
     CLEANUP_FD int context = mount_context_open("cgroup2");
@@ -245,5 +243,5 @@ void wsl_cgroups_remove(int own_fd, const char *id)
             break;
         (void)nanosleep(&pause, NULL);
     }
-    (void)unlinkat(own_fd, "codev", AT_REMOVEDIR); /* when nobody else is there */
+    (void)unlinkat(own_fd, "codev", AT_REMOVEDIR); /* works when it is empty */
 }

@@ -1,5 +1,4 @@
-/* The messages: see wsl_link.h. One fixed size; a message that is shorter was cut, and is
- * refused. */
+/* Messages of one fixed size; a shorter one was truncated and is refused. */
 #include "init/wsl/wsl_link.h"
 
 #include <errno.h>

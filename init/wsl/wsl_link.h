@@ -1,10 +1,10 @@
-/* WSL: the talk between the sandbox's PID 1 and the process outside it that started it.
+/* WSL: the messages between the sandbox's PID 1 and the process outside that started it.
  *
- * PID 1 lives behind its own namespaces from its first instruction. What can only be done in the
- * distribution's (mount a Windows drive, open the way in's port, run the outer agent) it asks for,
- * over a pair of sequenced-packet sockets: one question, one answer, then the next; besides, the
- * process outside reports what becomes of its agent. Both ends are codev-init as root; nothing of
- * the sandbox ever holds one.
+ * PID 1 is in namespaces of its own from its first instruction. Whatever has to be done in the
+ * distribution's namespaces (mount a Windows drive, listen at the way in's port, run the outer
+ * relay) it requests over a pair of sequenced-packet sockets: one request, one answer, then the
+ * next. The process outside also reports when the outer relay ends. Both ends are codev-init as
+ * root; no process of the sandbox holds one.
  */
 #ifndef INIT_WSL_WSL_LINK_H
 #define INIT_WSL_WSL_LINK_H
@@ -18,20 +18,20 @@
 #include "init/machine/account.h"
 
 #define WSL_SOURCE_MAX 4096
-#define WSL_WITNESSES_MAX 5 /* four of ours, and a broker at the gateway */
+#define WSL_WITNESSES_MAX 5 /* four of our own, and a broker at the gateway */
 
 enum wsl_message_kind {
     WSL_MOUNT,      /* source, drvfs, readonly, uid, gid -> a detached mount as a descriptor */
     WSL_START,      /* relay, way_in -> way_in with its port, witnesses */
     WSL_UPDATE,     /* relay */
-    WSL_TOUCHED,    /* -> touched: whether one was reached after all; they are closed */
+    WSL_TOUCHED,    /* -> touched: whether a witness received a datagram; they are closed */
     WSL_ANSWER,     /* result, why */
-    WSL_WARNING,    /* why: the outer agent ended and is started again */
+    WSL_WARNING,    /* why: the outer relay ended and is started again */
     WSL_AGENT_LOST, /* why: it cannot be started again */
     WSL_MESSAGE_KIND_COUNT
 };
 
-/* A listener of the process outside, in the namespace that the sandbox must not reach. */
+/* A listener of the process outside, in the network namespace that the sandbox must not reach. */
 struct wsl_witness {
     struct endpoint endpoint; /* its port is both a TCP and a UDP port */
 };
@@ -43,7 +43,7 @@ struct wsl_message {
     char source[WSL_SOURCE_MAX];
     uint32_t drvfs, readonly, uid, gid;
     struct boot_relay relay;
-    struct boot_way_in way_in; /* `present` only when somebody is to be let in */
+    struct boot_way_in way_in; /* `present` only when the server has a port */
     uint32_t witness_count, touched;
     struct wsl_witness witnesses[WSL_WITNESSES_MAX];
 };
@@ -52,24 +52,24 @@ struct wsl_message {
  * wiped. */
 int wsl_link_send(int link, struct wsl_message *message, int fd);
 
-/* Receives one message; *fd, when given, becomes what came with it or -1. 0, -EPIPE when the other
- * side is gone, or another negative errno. */
+/* Receives one message; *fd, if not NULL, becomes the descriptor that came with it, or -1. 0,
+ * -EPIPE when the other side is gone, or another negative errno. */
 int wsl_link_receive(int link, struct wsl_message *message, int *fd);
 
 /* ---- PID 1's side ---- */
 
-/* Sends a question and replaces it by its answer, within a minute. 0 or a negative errno with a
- * reason. A report that comes meanwhile is kept for wsl_link_take_report. */
+/* Sends a request and replaces it by the answer, within a minute. 0 or a negative errno with a
+ * reason. A report that is received in between is kept for wsl_link_take_report. */
 int wsl_link_ask(int link, struct wsl_message *message, int *fd, struct failure *why);
 
-/* A report of the process outside: 1 for a warning, 0 for nothing, a negative errno for the end: of
- * the outer agent, or of the process itself. */
+/* A report of the process outside: 1 for a warning, 0 for none, a negative errno when the outer
+ * relay or the process itself has ended. */
 int wsl_link_take_report(int link, struct failure *why);
 
-/* The broker was restarted: the outer agent has to know. */
+/* Sends the outer relay the address and token of a restarted broker. */
 int wsl_link_update(int link, const struct boot_relay *relay, struct failure *why);
 
-/* Mounts a folder that only the distribution sees: a Windows drive, or what lies there. A detached
+/* Mounts a folder that only the distribution sees: of Windows or of the distribution. A detached
  * mount, nosuid and nodev, or a negative errno. */
 int wsl_link_mount(int link, const struct boot_mount *mount, const struct account *account,
                    struct failure *why);

@@ -1,9 +1,10 @@
-/* A Windows drive is mounted by Microsoft's helper, /sbin/mount.drvfs (a link to WSL's /init), as
- * `mount -t drvfs` does: in the distribution's namespaces, where it finds its sockets, with the
- * environment that WSL gave us. But nothing of it shows in the distribution: the work is done by a
- * child in a copy of the mount namespace, on a tmpfs of its own. It shares our descriptors
- * (CLONE_FILES), takes a detached copy of the mount, leaves that at a number that was reserved for
- * it, and ends; the copy of the namespace ends with it. A bind is the same without the helper.
+/* Mounts a Windows drive with Microsoft's helper, /sbin/mount.drvfs (a link to WSL's /init).
+ *
+ * As with `mount -t drvfs`, the helper runs in the distribution's namespaces, where it finds its
+ * sockets, and with the environment that WSL gave us. The distribution does not see the mount: a
+ * child works in a copy of the mount namespace, on a tmpfs of its own. It shares our descriptors
+ * (CLONE_FILES), puts a detached copy of the mount at a number that was reserved for it, and ends;
+ * the copy of the namespace ends with it. A bind is made in the same way without the helper.
  */
 #include "init/wsl/wsl_mount.h"
 
@@ -29,7 +30,7 @@
 #include "init/system/mount_api.h"
 
 #define HELPER "/sbin/mount.drvfs"
-#define PLACE "/tmp" /* every distribution has it; in the copy it holds our tmpfs */
+#define PLACE "/tmp" /* every distribution has it; in the copy our tmpfs is mounted there */
 #define TARGET "/tmp/codev"
 #define WORK_LIMIT_MS 30000
 #define HELPER_LIMIT_MS 25000
@@ -51,8 +52,8 @@ static int enter_copy(struct failure *why)
     return 0;
 }
 
-/* As `mount` gives them. Metadata: chmod works; the ids: files belong to the account, and new ones
- * to the user. */
+/* The arguments that mount(8) passes. metadata: chmod works; uid and gid: the account owns the
+ * files. */
 static _Noreturn void become_helper(const struct wsl_message *message, int said)
 {
     char options[96];
@@ -65,7 +66,7 @@ static _Noreturn void become_helper(const struct wsl_message *message, int said)
 
     snprintf(options, sizeof(options), "%smetadata,uid=%u,gid=%u,umask=022",
              message->readonly ? "ro," : "", message->uid, message->gid);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing of ours outlives us */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* it must not outlive us */
     signal(SIGPIPE, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
@@ -76,7 +77,7 @@ static _Noreturn void become_helper(const struct wsl_message *message, int said)
     _exit(127);
 }
 
-/* What the helper said last, on one line. */
+/* The helper's output, escaped to one line. */
 static void read_said(int fd, char out[SAID_MAX])
 {
     char text[SAID_MAX / 2];
@@ -136,7 +137,7 @@ static int open_drive(const struct wsl_message *message, struct failure *why)
     return drive;
 }
 
-/* Through no link: what the distribution's files say must not lead elsewhere. */
+/* Without following links, which files of the distribution could redirect. */
 static int open_folder(const struct wsl_message *message, struct failure *why)
 {
     struct open_how how = {

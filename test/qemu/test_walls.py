@@ -555,7 +555,7 @@ def test_tools_find_their_upstreams(sandbox):
                                         events.read_text().splitlines())
                  if event["event"] == "ready")
     answered = [check for check in ready["checks"] if check["name"] == "broker-answers"]
-    assert answered == [{"name": "broker-answers", "ok": True, "detail": "its own answer (404)"}]
+    assert answered == [{"name": "broker-answers", "ok": True, "detail": "the broker answers (404)"}]
 
 
 def last_complaint(err):
