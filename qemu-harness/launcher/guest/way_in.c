@@ -1,5 +1,5 @@
-/* The way in's listeners, the table of connections and the time; one connection's steps are in
- * way_in_connection.c. */
+/* The way in's listeners, its table of connections, and the earliest time that one of them waits
+ * for. */
 #include "qemu-harness/launcher/guest/way_in.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "common/net/endpoint.h"
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
-#include "qemu-harness/launcher/guest/way_in_internal.h"
+#include "qemu-harness/launcher/guest/way_in_connection_internal.h"
 #include "qemu-harness/launcher/host/descriptors.h"
 
 #define LISTEN_BACKLOG 1024
@@ -62,7 +62,7 @@ static struct way_in_connection *find_free(struct way_in *way_in)
     return NULL;
 }
 
-/* In a full table the half-open connection that was silent for longest makes room. */
+/* The half-open connection that was silent for longest, or NULL. */
 static struct way_in_connection *find_half_open(struct way_in *way_in)
 {
     struct way_in_connection *oldest = NULL;
@@ -107,7 +107,7 @@ unsigned way_in_poll(struct way_in *way_in, struct pollfd *fds, bool open, int64
     return count;
 }
 
-/* A listener that is ready, or not: both are non-blocking. */
+/* Accepts all that wait; listeners are non-blocking. */
 static void accept_all(struct way_in *way_in, int listener, int64_t now)
 {
     while (listener >= 0 && (find_free(way_in) || find_half_open(way_in))) {

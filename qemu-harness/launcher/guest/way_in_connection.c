@@ -1,6 +1,6 @@
-/* One connection of the way in. Interest is computed from the state; every step is tried without
- * blocking, and what cannot go on waits for the next wake-up. */
-#include "qemu-harness/launcher/guest/way_in_internal.h"
+/* The steps of one connection. The events to wait for follow from the state; a step that would
+ * block is tried again at the next wake-up. */
+#include "qemu-harness/launcher/guest/way_in_connection_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include "common/wire/preface.h"
 #include "common/wire/protocol.h"
 
-/* A client over TCP whose socket is closed reads a reset, whoever closes it and were it the
- * kernel after a crash of ours; once it has all, an end. */
+/* A TCP client reads a reset when its socket is closed, also by the kernel after a crash of this
+ * program. This is turned off once the client has got all bytes; it then reads an end of file. */
 static void set_reset_at_close(int client, bool on)
 {
     const struct linger at_once = {.l_onoff = on};
@@ -92,7 +92,7 @@ unsigned way_in_connection_poll(struct way_in_connection *connection, struct pol
     unsigned count = 0;
     short client = client_interest(connection), guest = guest_interest(connection);
     connection->client_poll = connection->guest_poll = -1;
-    /* without interest still: poll(2) then tells that the client has closed whole */
+    /* also without events to wait for: poll(2) then reports that the client has closed */
     if (client || !connection->client_gone) {
         connection->client_poll = (int)(base + count);
         fds[count++] = (struct pollfd){.fd = connection->client, .events = client};
@@ -104,8 +104,8 @@ unsigned way_in_connection_poll(struct way_in_connection *connection, struct pol
     return count;
 }
 
-/* When a half-open connection is given up. A Unix socket tells a client that waits from one that
- * has closed, and who waits may wait; TCP does not. */
+/* The time at which a half-open connection is given up. Over a Unix socket a client that has closed
+ * is recognised, so one that only waits may wait for ever; over TCP it is not. */
 static int64_t half_open_until(const struct way_in_connection *connection)
 {
     bool stalled = pending(&connection->in) || pending(&connection->out);
@@ -113,7 +113,7 @@ static int64_t half_open_until(const struct way_in_connection *connection)
         return connection->give_up;
     bool waits = !connection->over_tcp && !connection->client_gone;
     if (!way_in_connection_half_open(connection) || waits)
-        return INT64_MAX;
+        return NEVER;
     return connection->last + (stalled ? WAY_IN_STALLED_MS : WAY_IN_IDLE_MS) * MILLISECONDS;
 }
 
@@ -131,10 +131,10 @@ int64_t way_in_connection_due(const struct way_in_connection *connection)
     case WAY_IN_STATE_COUNT:
         break;
     }
-    return INT64_MAX;
+    return NEVER;
 }
 
-/* The guest did not answer: once more a little later, as long as there is time. */
+/* The guest did not answer: tries again a little later, until `give_up`. */
 static void try_again(struct way_in_connection *connection, int64_t now)
 {
     fd_close(&connection->guest);
@@ -169,7 +169,7 @@ static void dial(struct way_in_connection *connection, const struct guest_link *
         try_again(connection, now);
 }
 
-/* Says the secret: from here on the guest's agent answers. */
+/* Sends the secret, which the relay answers. */
 static void greet(struct way_in_connection *connection, const char *secret, int64_t now)
 {
     char preface[PREFACE_WAY_IN_LENGTH];
@@ -181,7 +181,7 @@ static void greet(struct way_in_connection *connection, const char *secret, int6
     secret_wipe(preface, sizeof(preface));
 }
 
-/* The connection stands: hybrid vsock wants to hear which port. */
+/* The connection is made. On hybrid vsock the port is sent next. */
 static void ask(struct way_in_connection *connection, const struct guest_link *link,
                 const char *secret, int64_t now)
 {
@@ -200,7 +200,7 @@ static void ask(struct way_in_connection *connection, const struct guest_link *l
         try_again(connection, now);
 }
 
-/* Reads an answer byte by byte, since behind it the server's bytes begin. 1 when it is whole, 0 when
+/* Reads an answer byte by byte, since the server's bytes follow it. 1 when it is complete, 0 when
  * more is to come, -1 at the end of the connection. */
 static int read_line(struct way_in_connection *connection)
 {
@@ -225,7 +225,7 @@ static void answer(struct way_in_connection *connection, const char *secret, int
     int result = read_line(connection);
     if (result == 0)
         return;
-    if (connection->client_gone) { /* it was only this answer that was still awaited */
+    if (connection->client_gone) { /* only this answer was still awaited: see unanswered */
         way_in_connection_end(connection);
         return;
     }
@@ -242,7 +242,7 @@ static void answer(struct way_in_connection *connection, const char *secret, int
     }
 }
 
-/* The number of bytes; 0: nothing there; negative: the end, or an error of which `errno` tells. */
+/* The number of bytes; 0: there are none yet; negative: the end (errno 0), or an error (errno). */
 static ssize_t read_some(int fd, uint8_t *bytes, size_t size)
 {
     errno = 0;
@@ -252,8 +252,9 @@ static ssize_t read_some(int fd, uint8_t *bytes, size_t size)
     return length > 0 ? length : -1;
 }
 
-/* As one piece, or as the end. A Unix client that closes while bytes for it are unread shows as
- * an error behind its last byte; over TCP an error is a loss, and the guest hears of no end. */
+/* Reads from the client and makes one piece of it, or the end. A Unix client that closes while
+ * bytes for it are unread causes an error after its last byte, which counts as the end. Over TCP
+ * an error is a loss of bytes, and no end is passed on. */
 static void read_client(struct way_in_connection *connection, int64_t now)
 {
     struct way_in_direction *in = &connection->in;
@@ -286,7 +287,7 @@ static void read_guest(struct way_in_connection *connection, int64_t now)
     out->end = out->ended ? 0 : (unsigned)length;
 }
 
-/* The number of bytes sent; 0: no room; negative: nothing is taken any more. */
+/* The number of bytes sent; 0: no room; negative: the other side accepts nothing any more. */
 static ssize_t send_some(int fd, const uint8_t *bytes, size_t length)
 {
     ssize_t sent;
@@ -296,7 +297,7 @@ static ssize_t send_some(int fd, const uint8_t *bytes, size_t length)
     return sent < 0 && errno == EAGAIN ? 0 : sent;
 }
 
-/* False when the guest takes nothing any more. */
+/* False when the guest accepts nothing any more. */
 static bool write_guest(struct way_in_connection *connection, int64_t now)
 {
     struct way_in_direction *in = &connection->in;
@@ -310,7 +311,7 @@ static bool write_guest(struct way_in_connection *connection, int64_t now)
     return true;
 }
 
-/* False when the client takes nothing any more. */
+/* False when the client accepts nothing any more. */
 static bool write_client(struct way_in_connection *connection, int64_t now)
 {
     struct way_in_direction *out = &connection->out;
@@ -343,17 +344,17 @@ static void pass_end_to_client(struct way_in_connection *connection)
     shutdown(connection->client, SHUT_WR);
     set_reset_at_close(connection->client, false);
     connection->client_told = true;
-    connection->give_up = INT64_MAX;
+    connection->give_up = NEVER;
 }
 
-/* Ends what is over, and what has been half open for too long. */
+/* Ends the connection when both directions are done, or when it was half open for too long. */
 static void settle(struct way_in_connection *connection, int64_t now)
 {
     bool client_done = connection->in.ended && !pending(&connection->in);
     bool guest_done = connection->out.ended && !pending(&connection->out);
     bool has_all = connection->client_told || connection->client_gone;
     if (guest_done && !connection->begun && !connection->client_gone)
-        try_again(connection, now); /* the server was just ending or starting */
+        try_again(connection, now); /* the server was ending or starting */
     else if (guest_done || (client_done && has_all) || now >= half_open_until(connection))
         way_in_connection_end(connection);
 }
@@ -362,7 +363,7 @@ static void join(struct way_in_connection *connection, bool client_ready, bool g
                  int64_t now)
 {
     struct way_in_direction *in = &connection->in, *out = &connection->out;
-    /* a guest that has closed takes no more, but its last bytes are still to be read */
+    /* a guest that has closed accepts no more, but its last bytes are still read */
     if (!out->ended) {
         if (client_ready && !in->ended && !pending(in))
             read_client(connection, now);
@@ -371,8 +372,8 @@ static void join(struct way_in_connection *connection, bool client_ready, bool g
             in->start = in->end;
         }
     }
-    /* For a client that has left: nobody misses what the server still says, but a server that
-     * has to say it before it reads on would never come to the client's last bytes. */
+    /* For a client that has closed, the server's bytes are read and discarded: a server that must
+     * send before it reads on would otherwise never read the client's last bytes. */
     if (connection->client_gone)
         out->start = out->end;
     if (guest_ready && !out->ended && !pending(out))
@@ -380,7 +381,7 @@ static void join(struct way_in_connection *connection, bool client_ready, bool g
     if (!connection->client_gone && !write_client(connection, now))
         connection->client_gone = true;
     pass_end_to_client(connection);
-    if (connection->client_told && connection->pieces.closed && connection->give_up == INT64_MAX)
+    if (connection->client_told && connection->pieces.closed && connection->give_up == NEVER)
         connection->give_up = now + WAY_IN_CLOSED_MS * MILLISECONDS;
     settle(connection, now);
 }
@@ -390,8 +391,8 @@ static short revents_of(const struct pollfd *all, int place)
     return place < 0 ? 0 : all[place].revents;
 }
 
-/* vhost-device-vsock 0.3 dies when it has to answer "OK" to somebody who has left, and every other connection
- * of the sandbox with it: so its answer is waited for, even for a client that has left. */
+/* vhost-device-vsock 0.3 ends, with every connection of the sandbox, when it answers "OK" to a
+ * socket that was closed. So its answer is awaited even when the client has closed. */
 static bool unanswered(const struct way_in_connection *connection, const struct guest_link *link)
 {
     return link->way_in_hybrid && connection->state == WAY_IN_DIALLING && connection->asked;

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "qemu-harness/launcher/guest/way_in_internal.h"
+#include "qemu-harness/launcher/guest/way_in_connection_internal.h"
 
 #define SECOND 1000000000LL
 #define END "\0\0"
