@@ -1,10 +1,12 @@
 /* Runs the breakout table and prints a line for each vector:
  *
- *     breakout<TAB>GROUP<TAB>VECTOR<TAB>refused|worked|unclear<TAB>WHAT THE KERNEL SAID<TAB>WHY IT CANNOT WORK
+ *     breakout<TAB>GROUP<TAB>VECTOR<TAB>refused|worked|unclear<TAB>WHAT THE KERNEL SAID<TAB>WHY IT
+ * CANNOT WORK
  *
- * Each runs in a child with a time limit, so that one that hangs, dies or gives up its rights takes no other with
- * it. Where it is root (the control run) the child has a mount namespace of its own: what it unmounts is there
- * for the next. A vector that is killed or does not come back has not been refused, but for a limit's SIGKILL.
+ * Each runs in a child with a time limit, so that one that hangs, dies or gives up its rights takes
+ * no other with it. Where it is root (the control run) the child has a mount namespace of its own:
+ * what it unmounts is there for the next. A vector that is killed or does not come back has not
+ * been refused, but for a limit's SIGKILL.
  */
 #include "qemu-harness/probe/breakout.h"
 
@@ -122,7 +124,8 @@ static int is_limit(int error)
            error == ENOMEM || error == EDQUOT;
 }
 
-/* Errors beyond the usual ones that say no: a process that cannot be seen, a link or a mount in between. */
+/* Errors beyond the usual ones that say no: a process that cannot be seen, a link or a mount in
+ * between. */
 static int is_refusal(int error)
 {
     return probe_is_refusal(error) || error == ESRCH || error == EXDEV || error == ELOOP;

@@ -1,8 +1,9 @@
 /* The breakout table: ways out or up, each tried once.
  *
- * `probe breakout` runs as codev inside a sandbox, where every vector must be refused, and as root on the same
- * kernel with the walls off, where each must work: a vector that fails in both would prove nothing. One that
- * cannot work even there says why in `cannot`, and working there is then a defect of the table.
+ * `probe breakout` runs as codev inside a sandbox, where every vector must be refused, and as root
+ * on the same kernel with the walls off, where each must work: a vector that fails in both would
+ * prove nothing. One that cannot work even there says why in `cannot`, and working there is then a
+ * defect of the table.
  */
 #ifndef QEMU_HARNESS_PROBE_BREAKOUT_H
 #define QEMU_HARNESS_PROBE_BREAKOUT_H
@@ -15,7 +16,8 @@ enum breakout_target { BREAKOUT_NOBODY, BREAKOUT_INIT, BREAKOUT_AGENT };
 
 struct breakout_vector {
     const char *name;
-    /* Returns a negative number and errno when it is refused. Without it: the attempt of the verb `path`. */
+    /* Returns a negative number and errno when it is refused. Without it: the attempt of the verb
+     * `path`. */
     long (*attempt)(const struct breakout_vector *vector);
     const char *path;            /* a file, below /proc/PID with a target; a request; a verb */
     enum breakout_target target; /* which process */
@@ -27,7 +29,8 @@ struct breakout_group {
     const char *name;
     const struct breakout_vector *vectors;
     size_t count;
-    int has_limits; /* a refusal may be a limit: EAGAIN, EMFILE, ENOSPC, ENOMEM, the kernel's SIGKILL */
+    int has_limits; /* a refusal may be a limit: EAGAIN, EMFILE, ENOSPC, ENOMEM, the kernel's
+                       SIGKILL */
 };
 
 extern const struct breakout_group breakout_identity, breakout_calls, breakout_processes,

@@ -1,6 +1,6 @@
-/* Breakout: taking all there is. A bomb is refused when it meets a limit before the number that the command line
- * names, which in the control run lies within what the machine has. Whether PID 1, the agent and everyone else
- * outlive it is for the test to look at.
+/* Breakout: taking all there is. A bomb is refused when it meets a limit before the number that the
+ * command line names, which in the control run lies within what the machine has. Whether PID 1, the
+ * agent and everyone else outlive it is for the test to look at.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* Breakout: files of the kernel and the system: devices, /proc, /sys, cgroups, what belongs to root. */
+/* Breakout: files of the kernel and the system: devices, /proc, /sys, cgroups, what belongs to
+ * root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

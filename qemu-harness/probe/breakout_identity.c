@@ -1,4 +1,5 @@
-/* Breakout: identity, capabilities, priority; and system calls that a sandbox has no business with. */
+/* Breakout: identity, capabilities, priority; and system calls that a sandbox has no business with.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -35,7 +35,8 @@ static long child_elsewhere(const struct breakout_vector *vector)
     return pid;
 }
 
-/* Into a namespace of PID 1, by its file; where that cannot be seen, into our own, which is refused as well. */
+/* Into a namespace of PID 1, by its file; where that cannot be seen, into our own, which is refused
+ * as well. */
 static long enter(const struct breakout_vector *vector)
 {
     char path[64];
@@ -131,7 +132,8 @@ static long device_node(const struct breakout_vector *vector)
     return unlink(path);
 }
 
-/* A link in a shared folder that the host's owner put there: it leads to a file of this machine, not the host. */
+/* A link in a shared folder that the host's owner put there: it leads to a file of this machine,
+ * not the host. */
 static long through_link(const struct breakout_vector *vector)
 {
     return breakout_read(vector);

@@ -1,7 +1,9 @@
-/* Breakout: the relay as a way out. Each vector sends bytes to 127.0.0.1:8788 and looks at what comes back.
+/* Breakout: the relay as a way out. Each vector sends bytes to 127.0.0.1:8788 and looks at what
+ * comes back.
  *
- * It worked when the request was taken: an answer below 400, a second answer to a smuggled request, or the words
- * of a server that only a header named. In the control run a server stands there that takes whatever it is sent
+ * It worked when the request was taken: an answer below 400, a second answer to a smuggled request,
+ * or the words of a server that only a header named. In the control run a server stands there that
+ * takes whatever it is sent
  * (`probe lenient`), so that each request is shown to be one that a careless relay falls for.
  */
 #include <arpa/inet.h>
@@ -94,7 +96,8 @@ static long ask(const struct breakout_vector *vector)
     return taken ? 0 : -1;
 }
 
-/* More connections than the relay carries: those beyond must be told so, and not wait or take from others. */
+/* More connections than the relay carries: those beyond must be told so, and not wait or take from
+ * others. */
 static long exhaust(const struct breakout_vector *vector)
 {
     struct pollfd held[CONNECTIONS];

@@ -1,10 +1,12 @@
-/* What programs do with files, each operation tried once in a folder and reported on a line of its own:
+/* What programs do with files, each operation tried once in a folder and reported on a line of its
+ * own:
  *
  *     fileops<TAB>OPERATION<TAB>worked | the error's name | wrong: WHAT
  *
- * An operation checks what it can from here (what was written is read back); what it leaves behind is compared
- * by a test on the other side. The bytes are the same each time: the file `name` holds lines of its own name.
- * In a folder that may not be written every operation has to fail with the same error, and none may hang.
+ * An operation checks what it can from here (what was written is read back); what it leaves behind
+ * is compared by a test on the other side. The bytes are the same each time: the file `name` holds
+ * lines of its own name. In a folder that may not be written every operation has to fail with the
+ * same error, and none may hang.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -73,7 +73,8 @@ static int probe_filetree(int argc, char **argv)
     return PROBE_DONE;
 }
 
-/* Writes to a file of the folder again and again, until that fails; the error is what it is about. */
+/* Writes to a file of the folder again and again, until that fails; the error is what it is about.
+ */
 static int probe_write_on(int argc, char **argv)
 {
     int64_t end = probe_now_us() + (int64_t)probe_number(argv[2], 1000) * 1000000;

@@ -1,4 +1,5 @@
-/* A client for the relay at 127.0.0.1:8788: one request, its answer shown as it arrives, or measured.
+/* A client for the relay at 127.0.0.1:8788: one request, its answer shown as it arrives, or
+ * measured.
  *
  * It sends and reads at the same time, so a large body meets an early answer as in a good client.
  */

@@ -1,7 +1,7 @@
 /* Other processes: their memory, what /proc tells of them, ptrace, signals.
  *
- * A process that /proc hides still has a number, and kill(2) tells whether it exists: `others` tries every
- * number there can be.
+ * A process that /proc hides still has a number, and kill(2) tells whether it exists: `others`
+ * tries every number there can be.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,15 +1,15 @@
 /* What the probe's verbs share.
  *
- * The probe runs inside a sandbox as codev and tries one thing. A verb that tries what must fail prints
- * one line,
+ * The probe runs inside a sandbox as codev and tries one thing. A verb that tries what must fail
+ * prints one line,
  *
  *     VERB ...: refused (EPERM)            exit status 0
  *     VERB ...: worked                     1
  *     VERB ...: no answer in 3000 ms       1   (a refusal has to come at once)
  *     VERB ...: unclear (EFAULT)           2   (it failed for a reason that is no refusal)
  *
- * The other verbs are tools for tests (a client, servers, loads); theirs is 0 when they did what they say,
- * 3 when the other side did not play along.
+ * The other verbs are tools for tests (a client, servers, loads); theirs is 0 when they did what
+ * they say, 3 when the other side did not play along.
  */
 #ifndef QEMU_HARNESS_PROBE_PROBE_H
 #define QEMU_HARNESS_PROBE_PROBE_H
@@ -50,8 +50,8 @@ const char *probe_errno_name(int error);
 /* True for an error that says "you may not" or "there is no such thing here". */
 int probe_is_refusal(int error);
 
-/* Prints the line of an attempt called `what` with the error it ended with (0: it worked), and returns the
- * exit status. `microseconds` below 0 is left out. */
+/* Prints the line of an attempt called `what` with the error it ended with (0: it worked), and
+ * returns the exit status. `microseconds` below 0 is left out. */
 int probe_report(const char *what, int error, int64_t microseconds);
 
 /* "connect 127.0.0.1 80" of argv; static. */

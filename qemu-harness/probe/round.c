@@ -1,5 +1,6 @@
-/* Loads on the relay from one process, so that an emulated processor spends its time there and not elsewhere:
- * a body that comes through and goes back at once (the host judges both directions by one hash), and many requests.
+/* Loads on the relay from one process, so that an emulated processor spends its time there and not
+ * elsewhere: a body that comes through and goes back at once (the host judges both directions by
+ * one hash), and many requests.
  */
 #include <errno.h>
 #include <stdlib.h>

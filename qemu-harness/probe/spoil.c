@@ -1,10 +1,12 @@
-/* A kernel that fails: the program that is run has each nf_tables batch spoiled on the way (seccomp_unotify(2)).
+/* A kernel that fails: the program that is run has each nf_tables batch spoiled on the way
+ * (seccomp_unotify(2)).
  *
- *     first-rule, last-rule   the name of that rule's last expression is changed in the sender's memory: an expression
- *                             that no kernel has
- *     killed                  the batch is answered as if its socket were gone (ENOTSOCK)
+ *     first-rule, last-rule   the name of that rule's last expression is changed in the sender's
+ * memory: an expression that no kernel has killed                  the batch is answered as if its
+ * socket were gone (ENOTSOCK)
  *
- * We stay as the supervisor, and end as the program did, or with 3 when nothing was spoiled. Needs root. */
+ * We stay as the supervisor, and end as the program did, or with 3 when nothing was spoiled. Needs
+ * root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -79,7 +81,8 @@ static const char *find_word(const char *bytes, size_t length, int last)
     return found;
 }
 
-/* True when this was a batch and is spoiled; *error is what its sender is to be told, 0: let it go on. */
+/* True when this was a batch and is spoiled; *error is what its sender is to be told, 0: let it go
+ * on. */
 static int spoil(const struct seccomp_notif *notice, const char *how, int *error)
 {
     char bytes[BATCH_MAX], path[64];

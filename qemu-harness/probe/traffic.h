@@ -9,8 +9,8 @@
 #define TRAFFIC_BLOCK (64 * 1024)
 #define TRAFFIC_MOST (1ull << 40)
 
-/* The stream in blocks of 64 KiB: pseudo-random, the same in each, but for the block's number in its
- * first 8 bytes (little-endian), so that a lost, doubled or moved block changes the hash. */
+/* The stream in blocks of 64 KiB: pseudo-random, the same in each, but for the block's number in
+ * its first 8 bytes (little-endian), so that a lost, doubled or moved block changes the hash. */
 struct traffic {
     uint64_t left; /* bytes yet to come of the whole stream */
     uint64_t block;
@@ -21,7 +21,8 @@ struct traffic {
 
 void traffic_start(struct traffic *traffic, uint64_t bytes);
 
-/* The next bytes, at most `most`; *length is 0 at the end. They count once traffic_taken is told. */
+/* The next bytes, at most `most`; *length is 0 at the end. They count once traffic_taken is told.
+ */
 const uint8_t *traffic_next(struct traffic *traffic, size_t most, size_t *length);
 void traffic_taken(struct traffic *traffic, size_t length);
 

@@ -1,5 +1,5 @@
-/* The ports and their frames: see channel.h. One poll(2); a port that nobody is connected to is not in it (it would
- * always be ready), SIGIO tells of a host that comes or goes. */
+/* The ports and their frames: see channel.h. One poll(2); a port that nobody is connected to is not
+ * in it (it would always be ready), SIGIO tells of a host that comes or goes. */
 #include "qemu-harness/wsl-rig/channel.h"
 
 #include <dirent.h>
@@ -169,8 +169,8 @@ static void take_output(struct channel_port *port, int *fd, char type)
     }
 }
 
-/* The end is told when the process has ended and all that it wrote was read; a child of its own that holds the
- * pipes open does not keep it (wsl.exe goes with its process as well). */
+/* The end is told when the process has ended and all that it wrote was read; a child of its own
+ * that holds the pipes open does not keep it (wsl.exe goes with its process as well). */
 static void finish(struct channel_port *port)
 {
     char text[16];

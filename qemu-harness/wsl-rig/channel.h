@@ -1,23 +1,24 @@
 /* Executions asked for by the host, one on each port of the virtio-serial device.
  *
- * A port is a Unix socket on the host; whoever connects owns it until it closes. Both directions are frames,
- * `type, length (32 bits, little endian), bytes`:
+ * A port is a Unix socket on the host; whoever connects owns it until it closes. Both directions
+ * are frames, `type, length (32 bits, little endian), bytes`:
  *
- *     host:   S  start: words that end with NUL each: `exec` DISTRIBUTION USER ARGV..., or `connect` PORT
- *             I  standard input      E  its end
- *     guest:  R  the port is there and idle: the first frame that a host sees
- *             O  standard output     D  diagnostics (standard error)
- *             X  the end: an exit status in decimal, 128+N for signal N
+ *     host:   S  start: words that end with NUL each: `exec` DISTRIBUTION USER ARGV..., or
+ * `connect` PORT I  standard input      E  its end guest:  R  the port is there and idle: the first
+ * frame that a host sees O  standard output     D  diagnostics (standard error) X  the end: an exit
+ * status in decimal, 128+N for signal N
  *
- * `connect` joins the port to 127.0.0.1:PORT of the shared network, as WSL's localhost forwarding does with NAT.
+ * `connect` joins the port to 127.0.0.1:PORT of the shared network, as WSL's localhost forwarding
+ * does with NAT.
  *
  *     CLOSED   nobody on the host is connected
  *     OPEN     connected, R was sent; S is awaited
  *     RUNNING  a process runs; input is read from the port only while the pipe to it takes it
- *     DYING    the host has left: its input has ended, its output goes nowhere; only its end is awaited
+ *     DYING    the host has left: its input has ended, its output goes nowhere; only its end is
+ * awaited
  *
- * A process outlives a host that has left, as on WSL; it sees the end of its input. Fixed buffers; a slow reader
- * on either side stops the other. */
+ * A process outlives a host that has left, as on WSL; it sees the end of its input. Fixed buffers;
+ * a slow reader on either side stops the other. */
 #ifndef QEMU_HARNESS_WSL_RIG_CHANNEL_H
 #define QEMU_HARNESS_WSL_RIG_CHANNEL_H
 
@@ -55,7 +56,8 @@ struct channel_port {
     size_t back_start, back_end;
 };
 
-/* Starts what an S frame asks for. False when it cannot be read; a process that cannot start says so itself. */
+/* Starts what an S frame asks for. False when it cannot be read; a process that cannot start says
+ * so itself. */
 bool execution_start(struct channel_port *port, char *words, size_t length);
 
 /* Closes what is left of it. */

@@ -1,9 +1,11 @@
-/* A distribution, as WSL's /init makes it: a clone with its own PID, mount, IPC and UTS namespaces and nothing else of
- * its own; PID 1 in it is this program, which also answers on /run/WSL/1_interop.
+/* A distribution, as WSL's /init makes it: a clone with its own PID, mount, IPC and UTS namespaces
+ * and nothing else of its own; PID 1 in it is this program, which also answers on
+ * /run/WSL/1_interop.
  *
- * The root becomes `/` by MS_MOVE and chroot (it comes from an initramfs, where pivot_root is not possible), and is
- * shared, as WSL's is. Everything of /etc/wsl.conf that a sandbox turns off is obeyed here, so that a distribution
- * without it has what it would have: the Windows drives, the path, resolv.conf and hosts. */
+ * The root becomes `/` by MS_MOVE and chroot (it comes from an initramfs, where pivot_root is not
+ * possible), and is shared, as WSL's is. Everything of /etc/wsl.conf that a sandbox turns off is
+ * obeyed here, so that a distribution without it has what it would have: the Windows drives, the
+ * path, resolv.conf and hosts. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -229,7 +231,8 @@ static pid_t start(const char *name)
     return pid;
 }
 
-/* The newest WSL puts each distribution into a group of its own: then whoever enters it goes there too. */
+/* The newest WSL puts each distribution into a group of its own: then whoever enters it goes there
+ * too. */
 static void join_group(const char *name)
 {
     char line[2048], path[256];

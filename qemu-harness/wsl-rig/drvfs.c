@@ -1,11 +1,14 @@
-/* mount.drvfs SOURCE TARGET [-o OPTIONS]: C:\folder at TARGET, as WSL's does it for `mount -t drvfs`.
+/* mount.drvfs SOURCE TARGET [-o OPTIONS]: C:\folder at TARGET, as WSL's does it for `mount -t
+ * drvfs`.
  *
- * On WSL the drive is 9p over a socket that Windows opens on vsock port 50002. Here the same port is asked which drive
- * that is, and the 9p goes over virtio, one channel for each mount of a drive. So a process that cannot have AF_VSOCK
- * cannot have a drive either, as on WSL; and the host's QEMU enforces what is read-only.
+ * On WSL the drive is 9p over a socket that Windows opens on vsock port 50002. Here the same port
+ * is asked which drive that is, and the 9p goes over virtio, one channel for each mount of a drive.
+ * So a process that cannot have AF_VSOCK cannot have a drive either, as on WSL; and the host's QEMU
+ * enforces what is read-only.
  *
- * The server has one root for each drive: a folder below it is bound over TARGET, and the drive taken from beneath.
- * uid, gid, umask, fmask, dmask, metadata and case are accepted and mean nothing here: owners are the host's. */
+ * The server has one root for each drive: a folder below it is bound over TARGET, and the drive
+ * taken from beneath. uid, gid, umask, fmask, dmask, metadata and case are accepted and mean
+ * nothing here: owners are the host's. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* One execution: wsl.exe -d NAME -u USER --exec ARGV..., or a connection to a port.
  *
- * As WSL does, the process is put into the namespaces of the distribution from outside: it is no child of anything in
- * there, has WSL's environment and the capabilities of its user. */
+ * As WSL does, the process is put into the namespaces of the distribution from outside: it is no
+ * child of anything in there, has WSL's environment and the capabilities of its user. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,8 @@
 
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* Environment and identity, as a user of the distribution has them. A number is taken for an uid. */
+/* Environment and identity, as a user of the distribution has them. A number is taken for an uid.
+ */
 static void become(const char *distribution, const char *name)
 {
     struct passwd *user = getpwnam(name);

@@ -1,5 +1,6 @@
-/* rig processes: every process of the machine, a line each: PID, its PID in the innermost namespace, the name of its program,
- * its network namespace. What a shell would need four programs a process for. */
+/* rig processes: every process of the machine, a line each: PID, its PID in the innermost
+ * namespace, the name of its program, its network namespace. What a shell would need four programs
+ * a process for. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* The guest side of the WSL rig: what stands in for WSL's own /init and for Windows behind it.
  *
- * One static program, chosen by its first argument or by the name it is called with, as WSL's /init is:
+ * One static program, chosen by its first argument or by the name it is called with, as WSL's /init
+ * is:
  *
- *     rig channel           the executions that the host asks for (wsl.exe -d NAME -u USER --exec ...)
- *     rig stand-ins         what listens for a guest that reaches Windows, and writes down each that does
- *     rig distribution NAME clones the distribution's namespaces and becomes its PID 1
- *     rig processes         what runs, for a test that looks from outside
- *     rig unrule PID        deletes a sandbox's firewall as its owner
- *     rig rules             the routing rules of mirrored networking
+ *     rig channel           the executions that the host asks for (wsl.exe -d NAME -u USER --exec
+ * ...) rig stand-ins         what listens for a guest that reaches Windows, and writes down each
+ * that does rig distribution NAME clones the distribution's namespaces and becomes its PID 1 rig
+ * processes         what runs, for a test that looks from outside rig unrule PID        deletes a
+ * sandbox's firewall as its owner rig rules             the routing rules of mirrored networking
  *     mount.drvfs           a Windows drive (called by mount -t drvfs in a distribution)
  *     /init                 the interpreter of Windows executables (called by the kernel)
  *
@@ -40,8 +40,8 @@ void rig_die(const char *what) __attribute__((noreturn));
 /* A connection to Windows as WSL makes it: vsock, CID 2. The descriptor or -1 with errno. */
 int rig_dial_windows(unsigned port);
 
-/* Opens the namespaces of a running distribution, starting it when it does not run; the caller is in them
- * then, but for the PID namespace, which its next child is in. */
+/* Opens the namespaces of a running distribution, starting it when it does not run; the caller is
+ * in them then, but for the PID namespace, which its next child is in. */
 void rig_enter(const char *distribution);
 
 #endif

@@ -1,11 +1,11 @@
 /* The routing rules of mirrored networking, as WSL sets them, for tcp and udp:
  *
  *     0: iif loopback0, and iif eth0     the local table: what Windows hands on arrives here
- *     1: everything else                 table 127: 127.0.0.0/8 by the gateway on loopback0, which is Windows
- *     2: local                           as it stands at 0 elsewhere
+ *     1: everything else                 table 127: 127.0.0.0/8 by the gateway on loopback0, which
+ * is Windows 2: local                           as it stands at 0 elsewhere
  *
- * (busybox' ip knows no protocol in a rule.) WSL's table 128, the addresses shared with Windows, is not made: there is
- * no Windows here that would hand packets for them back. */
+ * (busybox' ip knows no protocol in a rule.) WSL's table 128, the addresses shared with Windows, is
+ * not made: there is no Windows here that would hand packets for them back. */
 #include <errno.h>
 #include <linux/fib_rules.h>
 #include <linux/netlink.h>

@@ -1,10 +1,11 @@
-/* What a guest would meet that reaches Windows: each accepts, writes a line into the record (a file on the host), and
- * answers as little as a control run needs to see that the way is open.
+/* What a guest would meet that reaches Windows: each accepts, writes a line into the record (a file
+ * on the host), and answers as little as a control run needs to see that the way is open.
  *
  *     vsock 50000 to 50005   init, plan9, drvfs, drvfs as administrator, virtiofs, crash dumps
  *     10.255.255.254:53      the resolver of DNS tunnelling, UDP and TCP
  *
- * One question at a time and no time limit but a second for its first bytes: it is a witness, not a server. */
+ * One question at a time and no time limit but a second for its first bytes: it is a witness, not a
+ * server. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

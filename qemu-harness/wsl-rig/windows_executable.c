@@ -1,8 +1,9 @@
-/* What the kernel starts for a file that begins with MZ (binfmt_misc, WSLInterop, flags FP: held open, so that hiding
- * /init does not stop it).
+/* What the kernel starts for a file that begins with MZ (binfmt_misc, WSLInterop, flags FP: held
+ * open, so that hiding /init does not stop it).
  *
- * It tries every way to Windows that there is, the interop sockets first, then vsock, and ends with 0 when one of them
- * took the command: then Windows has run it, and the stand-ins' record says so. */
+ * It tries every way to Windows that there is, the interop sockets first, then vsock, and ends with
+ * 0 when one of them took the command: then Windows has run it, and the stand-ins' record says so.
+ */
 #include <errno.h>
 #include <glob.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* passwd and group as the image brings them: a rewritten text says what was asked, and nothing else has changed. */
+/* passwd and group as the image brings them: a rewritten text says what was asked, and nothing else
+ * has changed. */
 #include <stdio.h>
 #include <string.h>
 

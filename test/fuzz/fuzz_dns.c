@@ -1,5 +1,5 @@
-/* The DNS stub: whatever comes, the answer is none, or a response with the query's id, its own length
- * and an error; and never a response to a response. */
+/* The DNS stub: whatever comes, the answer is none, or a response with the query's id, its own
+ * length and an error; and never a response to a response. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Endpoint texts: what is accepted is formatted to a text that is accepted again and means the same;
- * the routing table's reader takes any bytes.
+/* Endpoint texts: what is accepted is formatted to a text that is accepted again and means the
+ * same; the routing table's reader takes any bytes.
  */
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Escaping: the result is UTF-8 without a control character, whatever goes in and wherever it is cut. */
+/* Escaping: the result is UTF-8 without a control character, whatever goes in and wherever it is
+ * cut. */
 #include <string.h>
 
 #include "common/text/escape.h"

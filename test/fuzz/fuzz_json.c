@@ -1,5 +1,5 @@
-/* The JSON reader: whatever it accepts must be walkable, and what the writer makes of its strings must
- * be accepted again and mean the same.
+/* The JSON reader: whatever it accepts must be walkable, and what the writer makes of its strings
+ * must be accepted again and mean the same.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The line buffer: the first byte chooses its size, the second how many bytes come at a time; the lines
- * that come out, joined by newlines, are a prefix of what went in.
+/* The line buffer: the first byte chooses its size, the second how many bytes come at a time; the
+ * lines that come out, joined by newlines, are a prefix of what went in.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* A project's codev.json: never turns prompts off, and what it passes on is JSON that says the same again. */
+/* A project's codev.json: never turns prompts off, and what it passes on is JSON that says the same
+ * again. */
 #include <string.h>
 
 #include "common/json/json.h"

@@ -1,4 +1,5 @@
-/* Prefaces: a verdict, once final, does not change with more bytes, and only the right text is right. */
+/* Prefaces: a verdict, once final, does not change with more bytes, and only the right text is
+ * right. */
 #include <string.h>
 
 #include "common/wire/preface.h"

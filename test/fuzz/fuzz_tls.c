@@ -1,5 +1,6 @@
-/* Both ends of TLS, fed with whatever a stranger may send: no byte of it is ever taken for data, and nobody
- * gets through the handshake. The first byte chooses the end, the second the size of the pieces. */
+/* Both ends of TLS, fed with whatever a stranger may send: no byte of it is ever taken for data,
+ * and nobody gets through the handshake. The first byte chooses the end, the second the size of the
+ * pieces. */
 #include <stdlib.h>
 #include <string.h>
 

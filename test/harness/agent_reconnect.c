@@ -1,21 +1,24 @@
-/* codev-agent-reconnect: the agent as somebody's code in its memory could make it behave. For tests only.
+/* codev-agent-reconnect: the agent as somebody's code in its memory could make it behave. For tests
+ * only.
  *
- * The program is codev-agent with connection_open wrapped by the linker, under the same filter of system
- * calls. To a client of a forward that carries requests (127.0.0.1:8788) it is the relay, unless the first
- * that the client says, within a second, is one line of endpoints:
+ * The program is codev-agent with connection_open wrapped by the linker, under the same filter of
+ * system calls. To a client of a forward that carries requests (127.0.0.1:8788) it is the relay,
+ * unless the first that the client says, within a second, is one line of endpoints:
  *
  *     RECONNECT tcp:10.0.2.2:50123 tcp:127.0.0.1:80\n
  *
- * Then it tries every descriptor that it holds on each of them: data in the opening packet (MSG_FASTOPEN,
- * which also leaves a listener), connect() after a connect() to AF_UNSPEC, which turns a listener or a
- * connected socket of TCP into a fresh one. The answer is a line for each descriptor and a last one:
+ * Then it tries every descriptor that it holds on each of them: data in the opening packet
+ * (MSG_FASTOPEN, which also leaves a listener), connect() after a connect() to AF_UNSPEC, which
+ * turns a listener or a connected socket of TCP into a fresh one. The answer is a line for each
+ * descriptor and a last one:
  *
  *     fd 3: socket 2.1: tcp:10.0.2.2:50123: Network unreachable / Network unreachable
  *     fd 4: no socket
  *     reached 0 of 12
  *
- * Its listeners are ruined after that (they are init's as well) and it ends, so that sandbox is of no more use. To try
- * what an accepted or dialled socket can do, a test keeps another connection open meanwhile.
+ * Its listeners are ruined after that (they are init's as well) and it ends, so that sandbox is of
+ * no more use. To try what an accepted or dialled socket can do, a test keeps another connection
+ * open meanwhile.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Tests of what changes a process for good (rights, namespaces, filters): the work runs in a forked child, which
- * says where it failed by its exit status. */
+/* Tests of what changes a process for good (rights, namespaces, filters): the work runs in a forked
+ * child, which says where it failed by its exit status. */
 #ifndef TEST_HARNESS_CHILD_H
 #define TEST_HARNESS_CHILD_H
 

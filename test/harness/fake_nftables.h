@@ -1,6 +1,7 @@
-/* A kernel's nf_tables made of four wrapped system calls (socket, bind and the like succeed; sendto and
- * recvmsg are answered from here), which can be told to fail in the ways that real kernels do. It keeps
- * what a batch leaves as the messages themselves, and dumps them with the attributes that a kernel adds.
+/* A kernel's nf_tables made of four wrapped system calls (socket, bind and the like succeed; sendto
+ * and recvmsg are answered from here), which can be told to fail in the ways that real kernels do.
+ * It keeps what a batch leaves as the messages themselves, and dumps them with the attributes that
+ * a kernel adds.
  */
 #ifndef TEST_HARNESS_FAKE_NFTABLES_H
 #define TEST_HARNESS_FAKE_NFTABLES_H

@@ -1,12 +1,12 @@
-/* Loads the firewall in the network namespace it is started in and tells what happens, one line an event,
- * so that a test can play the other programs. Commands come as lines on standard input:
+/* Loads the firewall in the network namespace it is started in and tells what happens, one line an
+ * event, so that a test can play the other programs. Commands come as lines on standard input:
  *
- *     check   waits up to 10 s for the watch to be readable, then looks: intact, restored: WHY, lost: WHY
- *     look    looks at once
- *     state   owner=0|1 reject=0|1
- *     disown  gives up owning the table, as on a kernel before 5.12: removes it, then looks
+ *     check   waits up to 10 s for the watch to be readable, then looks: intact, restored: WHY,
+ * lost: WHY look    looks at once state   owner=0|1 reject=0|1 disown  gives up owning the table,
+ * as on a kernel before 5.12: removes it, then looks
  *
- * End of input closes the firewall. Exit status: 0, or 1 when it could not be loaded ("failed: WHY").
+ * End of input closes the firewall. Exit status: 0, or 1 when it could not be loaded ("failed:
+ * WHY").
  */
 #include <poll.h>
 #include <stdio.h>

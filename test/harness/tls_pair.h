@@ -1,4 +1,5 @@
-/* The two real ends of TLS, relay and broker, with a wire between them that the test works by hand. */
+/* The two real ends of TLS, relay and broker, with a wire between them that the test works by hand.
+ */
 #ifndef TEST_HARNESS_TLS_PAIR_H
 #define TEST_HARNESS_TLS_PAIR_H
 

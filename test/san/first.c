@@ -1,5 +1,6 @@
-/* /sbin/codev-init of the image for sanitizers (test/san/image.py): AddressSanitizer reads /proc/self/maps before main,
- * and nothing is mounted yet when the kernel starts PID 1. So this mounts /proc and becomes the instrumented one. */
+/* /sbin/codev-init of the image for sanitizers (test/san/image.py): AddressSanitizer reads
+ * /proc/self/maps before main, and nothing is mounted yet when the kernel starts PID 1. So this
+ * mounts /proc and becomes the instrumented one. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mount.h>

@@ -1,5 +1,5 @@
-/* What the sanitizers of codev-init and codev-agent do where no environment says it: in the guest there is none. No search
- * for leaks, which would trace the process: the agent forbids that. */
+/* What the sanitizers of codev-init and codev-agent do where no environment says it: in the guest
+ * there is none. No search for leaks, which would trace the process: the agent forbids that. */
 const char *__asan_default_options(void);
 const char *__ubsan_default_options(void);
 

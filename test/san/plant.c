@@ -1,5 +1,6 @@
-/* Faults on purpose, so that a test can see a report of each kind arrive from each program: one of these names as
- * `codev.san=NAME` on the kernel's command line. Only in programs that are built for sanitizers. */
+/* Faults on purpose, so that a test can see a report of each kind arrive from each program: one of
+ * these names as `codev.san=NAME` on the kernel's command line. Only in programs that are built for
+ * sanitizers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

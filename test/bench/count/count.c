@@ -1,17 +1,20 @@
-/* Loaded into QEMU (-plugin): how many instructions a guest ran and how many QEMU translated, at marks.
+/* Loaded into QEMU (-plugin): how many instructions a guest ran and how many QEMU translated, at
+ * marks.
  *
- * A mark is a function's entry, known by its place in a page and its first bytes, since a program may lie anywhere. Each time that
- * one runs, a line with the three sums so far goes into the file:
+ * A mark is a function's entry, known by its place in a page and its first bytes, since a program
+ * may lie anywhere. Each time that one runs, a line with the three sums so far goes into the file:
  *
  *     EXECUTED STEPS TRANSLATED
  *
- * EXECUTED is what a processor would count: a repeated string instruction (rep stos) is one, and its repetitions, which QEMU runs one
- * by one, are STEPS. TRANSLATED are the instructions that ran for the first time, which is what takes the time of an emulated
- * boot. A wait is none of them. A block that a fault leaves early counts whole; the sums are plain numbers, so the guest
- * must have one processor.
+ * EXECUTED is what a processor would count: a repeated string instruction (rep stos) is one, and
+ * its repetitions, which QEMU runs one by one, are STEPS. TRANSLATED are the instructions that ran
+ * for the first time, which is what takes the time of an emulated boot. A wait is none of them. A
+ * block that a fault leaves early counts whole; the sums are plain numbers, so the guest must have
+ * one processor.
  *
- * Arguments: out=FILE, which must be there, since QEMU may not make one; mark=HEX:HEX, a function's place in its page and its bytes.
- * Debian packages no header of this interface; below is what of its version 1 (QEMU 4.2 and later, qemu-plugin.h) is used here.
+ * Arguments: out=FILE, which must be there, since QEMU may not make one; mark=HEX:HEX, a function's
+ * place in its page and its bytes. Debian packages no header of this interface; below is what of
+ * its version 1 (QEMU 4.2 and later, qemu-plugin.h) is used here.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -68,7 +71,8 @@ static void mark_ran(unsigned vcpu, void *data)
     fflush(out);
 }
 
-/* Whether the block begins as the mark's function does; one that is shorter than MARK_BYTES need only agree as far as it goes. */
+/* Whether the block begins as the mark's function does; one that is shorter than MARK_BYTES need
+ * only agree as far as it goes. */
 static bool block_is_mark(const struct qemu_plugin_tb *block, const struct mark *mark)
 {
     size_t same = 0;
@@ -86,7 +90,8 @@ static bool block_is_mark(const struct qemu_plugin_tb *block, const struct mark 
     return same >= MARK_BYTES / 2;
 }
 
-/* A block of one `rep` (or `repne`) string instruction: QEMU enters it anew for each repetition after the first. */
+/* A block of one `rep` (or `repne`) string instruction: QEMU enters it anew for each repetition
+ * after the first. */
 static bool block_is_repetition(const struct qemu_plugin_tb *block)
 {
     static const unsigned char string_instructions[] = "\x6c\x6d\x6e\x6f\xa4\xa5\xa6\xa7\xaa\xab"

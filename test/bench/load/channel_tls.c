@@ -1,5 +1,5 @@
-/* Channels with TLS, see channel.h. Session tickets and keep-alive are as OpenSSL has them by default: what is measured
- * beside each other meets the same server. */
+/* Channels with TLS, see channel.h. Session tickets and keep-alive are as OpenSSL has them by
+ * default: what is measured beside each other meets the same server. */
 #include <errno.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>

@@ -1,7 +1,7 @@
-/* The client of requests: a closed loop. Each of its connections sends a request, reads the whole answer, and begins
- * again, on the same connection or (--fresh) on a new one. What was begun before the warm-up's end is not counted, and
- * nothing is after the measured time. One sample of latency a request: from its first byte's
- * being sent (or from connect(2)) to its answer's last byte.
+/* The client of requests: a closed loop. Each of its connections sends a request, reads the whole
+ * answer, and begins again, on the same connection or (--fresh) on a new one. What was begun before
+ * the warm-up's end is not counted, and nothing is after the measured time. One sample of latency a
+ * request: from its first byte's being sent (or from connect(2)) to its answer's last byte.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@
 #define SAMPLES_MAX (4u * 1000 * 1000)
 #define WARM_UP_SHARE 5 /* a fifth of the measured time goes before it */
 
-/* Where in a chunked body we are (RFC 9112 section 7.1; no extensions and no trailers come here). */
+/* Where in a chunked body we are (RFC 9112 section 7.1; no extensions and no trailers come here).
+ */
 enum chunk_state {
     CHUNK_SIZE, /* in the line of the next chunk's size; `body_left` is what was read of it */
     CHUNK_DATA, /* `body_left` bytes, then an empty line */
@@ -99,8 +100,8 @@ static bool send_request(struct client_connection *connection)
     return true;
 }
 
-/* Sent at once: waiting until the socket takes bytes, which it nearly always does, would cost the client, who must be
- * cheaper than what is measured, two system calls and a wake-up a request. */
+/* Sent at once: waiting until the socket takes bytes, which it nearly always does, would cost the
+ * client, who must be cheaper than what is measured, two system calls and a wake-up a request. */
 static void begin(struct client_connection *connection)
 {
     connection->began = io_monotonic_ns();

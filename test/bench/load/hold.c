@@ -1,8 +1,9 @@
 /* Connections that are held: idle ones after one request each, and event streams.
  *
- * Both open one connection after the other (a burst of a thousand would measure backlogs), say `{"open":N}` when all are
- * there, and wait for a line on standard input: in between, whoever runs this looks at memory. Streams then measure the delay
- * of every event for the given time: the event holds the clock at its sending, on this same machine.
+ * Both open one connection after the other (a burst of a thousand would measure backlogs), say
+ * `{"open":N}` when all are there, and wait for a line on standard input: in between, whoever runs
+ * this looks at memory. Streams then measure the delay of every event for the given time: the event
+ * holds the clock at its sending, on this same machine.
  */
 #include <errno.h>
 #include <poll.h>

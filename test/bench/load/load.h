@@ -1,13 +1,17 @@
-/* load: the peers of whatever is measured. One program is the server behind it and the client before it, so that every
- * program under test, ours or not, meets the same bytes, the same system calls and the same clock.
+/* load: the peers of whatever is measured. One program is the server behind it and the client
+ * before it, so that every program under test, ours or not, meets the same bytes, the same system
+ * calls and the same clock.
  *
- * Everything speaks a small part of HTTP/1.1, which byte relays pass on and HTTP proxies understand:
+ * Everything speaks a small part of HTTP/1.1, which byte relays pass on and HTTP proxies
+ * understand:
  *
- *     GET .../N        answered with N bytes        POST .../N    reads the body first (Content-Length)
- *     GET .../events   an endless event stream; each event holds the clock at which it was sent
+ *     GET .../N        answered with N bytes        POST .../N    reads the body first
+ * (Content-Length) GET .../events   an endless event stream; each event holds the clock at which it
+ * was sent
  *
- * A first line "CODEV/1 ..." is skipped by the server and sent by the client on request, as the relay does.
- * One thread, one epoll set, fixed tables; what goes wrong is counted or ends the program, never hidden.
+ * A first line "CODEV/1 ..." is skipped by the server and sent by the client on request, as the
+ * relay does. One thread, one epoll set, fixed tables; what goes wrong is counted or ends the
+ * program, never hidden.
  */
 #ifndef TEST_BENCH_LOAD_LOAD_H
 #define TEST_BENCH_LOAD_LOAD_H
@@ -57,8 +61,8 @@ int load_connect(const struct endpoint *peer);
 /* Sorts the samples and gives that of the given thousandth; 0 without samples. */
 uint64_t load_quantile(uint64_t *samples, size_t count, unsigned per_mille);
 
-/* The head of an answer: true when it is whole, with its length and that of its body (UINT64_MAX: until
- * the end, or chunked). The program ends when it is no answer 200. */
+/* The head of an answer: true when it is whole, with its length and that of its body (UINT64_MAX:
+ * until the end, or chunked). The program ends when it is no answer 200. */
 bool load_parse_answer(const char *bytes, size_t length, size_t *head, uint64_t *body);
 
 #endif

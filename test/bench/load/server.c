@@ -5,9 +5,9 @@
  *     ANSWERING  `head_left` bytes of the answer's head and `left` of its body are to be sent
  *     STREAMING  an event stream: written to by the timer, read only for its end
  *
- * An answer is sent from one static block, the head copied right before the pattern that bodies are made of: no body
- * is ever copied by us. An event that a full socket does not take is dropped and counted; at the end of
- * standard input the count is printed.
+ * An answer is sent from one static block, the head copied right before the pattern that bodies are
+ * made of: no body is ever copied by us. An event that a full socket does not take is dropped and
+ * counted; at the end of standard input the count is printed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -102,7 +102,8 @@ static void accept_all(void)
     while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
         if (free_connections == UINT32_MAX)
             load_die("accept: the table is full");
-        /* or the first answer waits 40 ms for the acknowledgement of TLS's tickets (RFC 1122 section 4.2.3.4) */
+        /* or the first answer waits 40 ms for the acknowledgement of TLS's tickets (RFC 1122
+         * section 4.2.3.4) */
         if (over_tcp && setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
             load_die("send at once");
         uint32_t index = free_connections;
@@ -126,7 +127,8 @@ static int prepare_answer(struct server_connection *connection, char *out)
                     (unsigned long long)connection->answer);
 }
 
-/* True while the connection can go on at once: not behind a whole answer, since its client asks again only when it has it. */
+/* True while the connection can go on at once: not behind a whole answer, since its client asks
+ * again only when it has it. */
 static bool answer_on(struct server_connection *connection)
 {
     char head[ANSWER_HEAD_MAX];
@@ -268,7 +270,8 @@ static bool step(struct server_connection *connection)
     return false;
 }
 
-/* Some steps at once; when there could be more, a wake-up comes for that: what TLS has read already wakes nobody. */
+/* Some steps at once; when there could be more, a wake-up comes for that: what TLS has read already
+ * wakes nobody. */
 static void serve_one(struct server_connection *connection)
 {
     for (unsigned steps = 0; steps < STEPS_PER_EVENT; steps++)
@@ -277,8 +280,8 @@ static void serve_one(struct server_connection *connection)
     arm(connection, EPOLLIN | EPOLLOUT);
 }
 
-/* As many events as the rate demands since the last stream began, one stream after the other. Before all streams that
- * are wanted are there nothing is sent: nobody would read it. */
+/* As many events as the rate demands since the last stream began, one stream after the other.
+ * Before all streams that are wanted are there nothing is sent: nobody would read it. */
 static void send_events(void)
 {
     uint64_t expirations;

@@ -1,4 +1,5 @@
-/* The rules of a connection as tables: what it watches, what has to happen, how long it may last. */
+/* The rules of a connection as tables: what it watches, what has to happen, how long it may last.
+ */
 #include "test/harness/unit.h"
 
 #include <string.h>

@@ -82,7 +82,8 @@ static void another_opcode_is_not_implemented(void **state)
     assert_memory_equal(out, "\x1c\x2f\xa0\x84\0\0\0\0\0\0\0\0", DNS_HEADER_LENGTH);
 }
 
-/* A name of `length` bytes with its final 0, in labels of at most `label` bytes; then type and class. */
+/* A name of `length` bytes with its final 0, in labels of at most `label` bytes; then type and
+ * class. */
 static size_t make_query(char *out, size_t length, size_t label)
 {
     size_t at = DNS_HEADER_LENGTH;

@@ -113,7 +113,8 @@ static void load_with_loss(int answers, int told, int silent)
 static void lost_answers_are_asked_for_again(void **state)
 {
     (void)state;
-    /* the generation, an acknowledgement for each message, the three dumps between two generations */
+    /* the generation, an acknowledgement for each message, the three dumps between two generations
+     */
     for (int answers = 0; answers < 1 + ACKNOWLEDGED + 1 + 2 + 4 + 5 + 1; answers++)
         load_with_loss(answers, 1, 0);
     /* should the kernel not tell: all but the dumps */

@@ -1,6 +1,6 @@
-/* The batch, byte for byte. These bytes were compared with what Debian's nft 1.0.6 compiles from the same
- * rules, and are what Linux 6.1 and 6.18 dump; both supported architectures are little-endian. A change
- * here is a change of policy. And the builder's limits.
+/* The batch, byte for byte. These bytes were compared with what Debian's nft 1.0.6 compiles from
+ * the same rules, and are what Linux 6.1 and 6.18 dump; both supported architectures are
+ * little-endian. A change here is a change of policy. And the builder's limits.
  */
 #include "test/harness/unit.h"
 

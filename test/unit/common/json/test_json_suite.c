@@ -1,6 +1,6 @@
-/* The reader against JSONTestSuite's test_parsing: files named y_ must be accepted, n_ refused, and i_
- * may be either but must not crash. The suite is no part of this tree: it is looked for in $CODEV_SUITES
- * and ../shared/suites, and without it the test is skipped and says so.
+/* The reader against JSONTestSuite's test_parsing: files named y_ must be accepted, n_ refused, and
+ * i_ may be either but must not crash. The suite is no part of this tree: it is looked for in
+ * $CODEV_SUITES and ../shared/suites, and without it the test is skipped and says so.
  */
 #include "test/harness/unit.h"
 

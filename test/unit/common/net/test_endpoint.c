@@ -1,4 +1,5 @@
-/* Endpoint texts: what is accepted is formatted to the same text again; the rest is refused by name. */
+/* Endpoint texts: what is accepted is formatted to the same text again; the rest is refused by
+ * name. */
 #include "test/harness/unit.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* TLS between the real relay's and the real broker's end: every split of the stream, every place where it can be
- * cut or spoiled, the wrong key, and what is refused. */
+/* TLS between the real relay's and the real broker's end: every split of the stream, every place
+ * where it can be cut or spoiled, the wrong key, and what is refused. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -140,7 +140,8 @@ static void data_split_anywhere(void **state)
     pair_close(&pair);
 }
 
-/* The handshake stops after so many bytes and the network is gone: never anything but a broken connection, on both sides. */
+/* The handshake stops after so many bytes and the network is gone: never anything but a broken
+ * connection, on both sides. */
 static void a_handshake_cut_anywhere(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Pins: the vector of doc/broker-protocol.md, and what is and is not the pinned key, in pieces of any size. */
+/* Pins: the vector of doc/broker-protocol.md, and what is and is not the pinned key, in pieces of
+ * any size. */
 #include "test/harness/unit.h"
 
 #include <string.h>

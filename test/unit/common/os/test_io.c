@@ -1,4 +1,5 @@
-/* read and write helpers over pipes that give and take little at a time, and files at their limits. */
+/* read and write helpers over pipes that give and take little at a time, and files at their limits.
+ */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -38,7 +39,8 @@ static const char *path_of(const char *name)
     return path;
 }
 
-/* A child that writes BULK bytes of a pattern into a pipe; its status tells whether all was written. */
+/* A child that writes BULK bytes of a pattern into a pipe; its status tells whether all was
+ * written. */
 static pid_t start_writer(int fd, int close_fd, const char *bytes)
 {
     pid_t child = fork();

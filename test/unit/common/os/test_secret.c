@@ -1,5 +1,5 @@
-/* Secrets: form, difference at every place, wiping. Whether the time is constant is not measured here:
- * the code has no branch to measure. */
+/* Secrets: form, difference at every place, wiping. Whether the time is constant is not measured
+ * here: the code has no branch to measure. */
 #include "test/harness/unit.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Base64 and hexadecimal: RFC 4648's vectors, round trips of every length, and one text per value. */
+/* Base64 and hexadecimal: RFC 4648's vectors, round trips of every length, and one text per value.
+ */
 #include "test/harness/unit.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Escaping: nothing that moves a cursor or reorders text gets through; cuts fall between characters. */
+/* Escaping: nothing that moves a cursor or reorders text gets through; cuts fall between
+ * characters. */
 #include "test/harness/unit.h"
 
 #include <string.h>
