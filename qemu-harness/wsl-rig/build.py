@@ -4,8 +4,10 @@
 Makes what the WSL rig boots, in GUEST/rig, from Debian's kernel package and friends unpacked in
 PACKAGES:
 
-    vmlinux        the stock kernel, taken out of its bzImage: entered by PVH it boots in a quarter of the time
-    initramfs      busybox, this rig's program and PID 1, and the modules, each with those that it needs
+    vmlinux        the stock kernel, taken out of its bzImage: entered by PVH it boots in a quarter
+                   of the time
+    initramfs      busybox, this rig's program and PID 1, and the modules, each with those that it
+                   needs
     outsider.tar   a distribution beside the sandbox's: busybox, glibc, nft, iptables
 
 The initramfs is not compressed: QEMU loads it faster than an emulated processor unpacks it."""

@@ -6,15 +6,19 @@ wsl.exe.
         --network nat|mirrored                the addresses, as WSL's two modes have them (nat)
         --modules NAME,...                    kernel modules beyond the least
         --cgroup flat|nested                  where distributions lie in the cgroup tree (flat)
-        --drive LETTER=PATH[:ro]              a Windows drive; a path fd:N is a folder that we have inherited
-        --mounts N                            so often a drive can be mounted at a time (C: 4, others: 1)
-        --disk NAME=FILE                      a distribution that is there from the start: FILE, an erofs image, which is
+        --drive LETTER=PATH[:ro]              a Windows drive; a path fd:N is a folder that we have
+                                              inherited
+        --mounts N                            so often a drive can be mounted at a time (C: 4,
+                                              others: 1)
+        --disk NAME=FILE                      a distribution that is there from the start: FILE, an
+                                              erofs image, which is
                                               only read, and what it writes in memory. For one too large to be imported
         --ids UID:GID                         who QEMU is, when root starts it (1000:1000)
         --memory MIB                          (1024)
     codev-rig wsl FOLDER [--import TAR] -d NAME -u USER --exec ARGV...
                                               runs a program in a distribution, with our input, output and exit status
-    codev-rig forward FOLDER SOCKET PORT      Windows' localhost forwarding: SOCKET (Unix) leads to 127.0.0.1:PORT there
+    codev-rig forward FOLDER SOCKET PORT      Windows' localhost forwarding: SOCKET (Unix) leads to
+                                              127.0.0.1:PORT there
 
 FOLDER then holds `console`, `record` (what the stand-ins for Windows saw), `eth0.pcap` (every
 packet that left), `rig.json`, `qmp`, and `port-N`: one Unix socket for each execution at a time

@@ -60,7 +60,8 @@ def haproxy(folder, port, target, mode):
 
 NGINX_STREAM = """\
 load_module {modules}/ngx_stream_module.so;
-daemon off; user root; worker_processes 1; worker_rlimit_nofile 10000; pid {folder}/nginx-stream.pid; error_log {folder}/nginx-stream.log;
+daemon off; user root; worker_processes 1; worker_rlimit_nofile 10000;
+    pid {folder}/nginx-stream.pid; error_log {folder}/nginx-stream.log;
 events {{ worker_connections 9000; }}
 stream {{
     server {{
@@ -84,18 +85,24 @@ def nginx_stream(folder, port, target):
 # is verified; one line of log a request.
 
 NGINX_PROXY = """\
-daemon off; user root; worker_processes 1; worker_rlimit_nofile 10000; pid {folder}/nginx.pid; error_log {folder}/nginx-error.log;
+daemon off; user root; worker_processes 1; worker_rlimit_nofile 10000; pid {folder}/nginx.pid;
+    error_log {folder}/nginx-error.log;
 events {{ worker_connections 9000; }}
 http {{
     access_log {folder}/nginx-access.log combined buffer=32k flush=1s;
     client_body_temp_path {folder}/nginx-body; proxy_temp_path {folder}/nginx-proxy;
-    fastcgi_temp_path {folder}/nginx-1; uwsgi_temp_path {folder}/nginx-2; scgi_temp_path {folder}/nginx-3;
+    fastcgi_temp_path {folder}/nginx-1; uwsgi_temp_path {folder}/nginx-2;
+        scgi_temp_path {folder}/nginx-3;
     keepalive_requests 1000000000; keepalive_timeout 1h; client_max_body_size 0; tcp_nodelay on;
-    upstream gateway {{ server 127.0.0.1:{upstream}; keepalive 1024; keepalive_requests 1000000000; keepalive_timeout 1h; }}
-    proxy_http_version 1.1; proxy_request_buffering off; proxy_max_temp_file_size 0; proxy_read_timeout 1h;
+    upstream gateway {{ server 127.0.0.1:{upstream}; keepalive 1024; keepalive_requests 1000000000;
+        keepalive_timeout 1h; }}
+    proxy_http_version 1.1; proxy_request_buffering off; proxy_max_temp_file_size 0;
+        proxy_read_timeout 1h;
     proxy_set_header Connection ""; proxy_set_header Host localhost;
-    proxy_set_header Authorization "Bearer {secret}"; proxy_set_header X-Api-Key ""; proxy_set_header Cookie "";
-    proxy_ssl_verify on; proxy_ssl_trusted_certificate {ca}; proxy_ssl_name localhost; proxy_ssl_server_name on;
+    proxy_set_header Authorization "Bearer {secret}"; proxy_set_header X-Api-Key "";
+        proxy_set_header Cookie "";
+    proxy_ssl_verify on; proxy_ssl_trusted_certificate {ca}; proxy_ssl_name localhost;
+        proxy_ssl_server_name on;
     proxy_ssl_protocols TLSv1.2 TLSv1.3;
     server {{
         listen unix:{path} backlog=4096;

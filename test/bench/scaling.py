@@ -1,12 +1,15 @@
 """What one more costs: idle connections, rules, mounts, bytes of a document. Each should cost the
 same at the largest number as at a small one.
 
-    idle connections   broker: 1 to 10,000 (--max-connections raised), the agent: 1 to 500 (its limit is 512). What each takes of
+    idle connections   broker: 1 to 10,000 (--max-connections raised), the agent: 1 to 500 (its
+                       limit is 512). What each takes of
                        memory, and what a request takes of a processor while all those idle
     rules              1 to 1000 names in sandbox-egress.json: processor time of the broker's start and of a request to the last one;
                        inside, instructions of the stages that read the names and write them for others
-    mounts             1 to 64 folders: the stage `mounts` of a boot, in milliseconds and instructions, and the boot until then
-    documents          1 KB to 50 MB through a rule: as they are, and an npm document whose links are rewritten
+    mounts             1 to 64 folders: the stage `mounts` of a boot, in milliseconds and
+                       instructions, and the boot until then
+    documents          1 KB to 50 MB through a rule: as they are, and an npm document whose links
+                       are rewritten
 
 Each round takes all numbers of a table once, so that a busy moment hits all alike; figures are
 medians, with the least and the greatest behind. Instructions inside (boot.py) are counted once:
@@ -218,7 +221,8 @@ daemon off; user root; worker_processes 1; pid {folder}/files.pid; error_log {fo
 events {{ worker_connections 1000; }}
 http {{
     access_log off; sendfile on; keepalive_requests 1000000; default_type application/json;
-    server {{ listen 127.0.0.1:{port} ssl; ssl_certificate {certificate}; ssl_certificate_key {key}; root {folder}/files; }}
+    server {{ listen 127.0.0.1:{port} ssl; ssl_certificate {certificate};
+        ssl_certificate_key {key}; root {folder}/files; }}
 }}
 """
 

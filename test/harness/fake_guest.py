@@ -6,7 +6,8 @@ As `--vsock-device` it is given --socket and --uds-path. It accepts QEMU's conne
 serves `CONNECT PORT` on the other as hybrid vsock does, and plays the Python text in
 CODEV_FAKE_GUEST_SCENARIO with
 
-    guest.dial()            a new control connection (a Channel); guest.hello() dials, says hello and
+    guest.dial()            a new control connection (a Channel); guest.hello() dials, says hello
+                            and
                             returns the channel with the boot configuration in channel.config
     channel.send(event)     a dict as a JSON line, or bytes as they are
     channel.command()       the next command, a dict; None at the end of the channel

@@ -322,7 +322,8 @@ LOOK_LOOP = f"""\
 number=1
 while :; do
     if [ -f {LOOK}/$who.$number ]; then
-        {{ sh {LOOK}/$who.$number; echo "end $number"; }} >{LOOK}/$who.$number.answer 2>&1 </dev/null
+        {{ sh {LOOK}/$who.$number; echo "end $number"; }} \\
+            >{LOOK}/$who.$number.answer 2>&1 </dev/null
         number=$((number + 1))
     fi
     usleep 20000

@@ -100,15 +100,21 @@ class OutsideNginx:
         where = """default_type text/plain;
             location / { return 200 "$request_method $request_uri|$http_proxy_authorization|$http_x_mark|$http_via"; }
             location = /401 { return 401; } location = /407 { return 407; }
-            location /up { client_body_buffer_size 64m; proxy_pass http://unix:%s/echo.sock; }""" % folder
+            location /up { client_body_buffer_size 64m;
+                proxy_pass http://unix:%s/echo.sock; }""" % folder
         (folder / "nginx.conf").write_text(f"""
-            daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log; user root;
+            daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
+                user root;
             events {{ worker_connections 256; }}
             http {{
-                access_log off; client_max_body_size 64m; client_body_temp_path {folder}/body; proxy_temp_path {folder}/t1;
-                fastcgi_temp_path {folder}/t2; uwsgi_temp_path {folder}/t3; scgi_temp_path {folder}/t4;
-                server {{ listen unix:{folder}/echo.sock; location / {{ return 200 "$content_length"; }} }}
-                server {{ listen {host}:{self.tls_port} ssl; ssl_certificate {certificates.certificate};
+                access_log off; client_max_body_size 64m; client_body_temp_path {folder}/body;
+                    proxy_temp_path {folder}/t1;
+                fastcgi_temp_path {folder}/t2; uwsgi_temp_path {folder}/t3;
+                    scgi_temp_path {folder}/t4;
+                server {{ listen unix:{folder}/echo.sock;
+                    location / {{ return 200 "$content_length"; }} }}
+                server {{ listen {host}:{self.tls_port} ssl;
+                    ssl_certificate {certificates.certificate};
                           ssl_certificate_key {certificates.key}; {where} }}
                 server {{ listen {host}:{self.plain_port}; {where} }}
             }}""")

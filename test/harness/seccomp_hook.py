@@ -60,7 +60,8 @@ def refuse_netfilter_socket(error):
 class Supervisor:
     """Sees every sendto(2), and does one thing to those that bring an nf_tables batch:
 
-        first-rule, last-rule   spoils the name of that rule's last expression in the sender's memory, once
+        first-rule, last-rule   spoils the name of that rule's last expression in the sender's
+                                memory, once
         killed                  puts /dev/null in the place of the socket, once
     """
 

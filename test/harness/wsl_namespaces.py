@@ -3,8 +3,10 @@ kernel, everything in namespaces of the rig's own, so that the machine's network
 changed.
 
     windows     a network namespace with 172.31.0.1 and fd31::1: the gateway, as with NAT
-    the VM      a network namespace with 172.31.0.2 and fd31::2 on eth0, joined to it: what all distributions share
-    distribution  PID, mount, IPC and UTS namespaces with the image's rootfs.tar as root: as WSL clones them, with its own
+    the VM      a network namespace with 172.31.0.2 and fd31::2 on eth0, joined to it: what all
+                distributions share
+    distribution  PID, mount, IPC and UTS namespaces with the image's rootfs.tar as root: as WSL
+                  clones them, with its own
                 PID 1, a bind-mounted /init, /mnt/c, /mnt/wsl, /mnt/wslg, /run/WSL with a socket, and a mount.drvfs
 
 What the test itself does inside one of them goes through nsenter(1)."""

@@ -1,8 +1,10 @@
 """The WSL rig as a fixture: one machine that behaves as WSL's does, an outsider distribution in it,
 and sandboxes.
 
-    SYSTEM      the outer system, root of everything: it sees every process (what a kernel debugger would see on WSL)
-    outsider    another distribution, as uid 0 or 1000: shares kernel, network, loopback and uids with the sandboxes
+    SYSTEM      the outer system, root of everything: it sees every process (what a kernel debugger
+                would see on WSL)
+    outsider    another distribution, as uid 0 or 1000: shares kernel, network, loopback and uids
+                with the sandboxes
     sandboxes   codev-sandbox-wsl in the same machine
 
 C: is the rig's folder `c`, writable, so Look works there; P: is the built guest programs,

@@ -27,7 +27,8 @@ import time
 import pytest
 
 import sanitizer_harness
-from machine_harness import ARCH, BUILD, MARK, SANDBOX, VSOCK_DEVICE, name_of, processes_marked, wait_for
+from machine_harness import (ARCH, BUILD, MARK, SANDBOX, VSOCK_DEVICE, name_of, processes_marked,
+                             wait_for)
 
 BOOTS = int(os.environ.get("CODEV_BOOTS", "30"))
 FACTOR = 2 if os.environ.get("CODEV_BOOTS_STRICT") else 10

@@ -9,7 +9,8 @@ import tempfile
 
 import pytest
 
-from machine_harness import PATIENCE, PROBE, WAY_IN_PORT, Gateway, Look, Sandbox, SpiedBroker, hybrid_connect, read_all, read_line
+from machine_harness import (PATIENCE, PROBE, WAY_IN_PORT, Gateway, Look, Sandbox, SpiedBroker,
+                             hybrid_connect, read_all, read_line)
 
 CONTROL, BROKER = "vsock.sock_1024", "vsock.sock_1025"
 

@@ -50,26 +50,34 @@ try() {
 }
 g() { git -c user.name=codev -c user.email=codev@localhost "$@"; }
 make_source() { # where the host could make none
-    mkdir -p /tmp/source && cd /tmp/source && git init -q -b main && seq 1000 >numbers && git add . && g commit -q -m 'numbers of a guest'
+    mkdir -p /tmp/source && cd /tmp/source && git init -q -b main && seq 1000 >numbers &&
+        git add . && g commit -q -m 'numbers of a guest'
 }
 clone() { mkdir -p programs && git clone -q --no-hardlinks "$source" programs/clone; }
-status() { said=$(git -C $work status --porcelain --branch) && [ "$said" = '## main...origin/main' -o "$said" = '## main' ]; }
+status() { said=$(git -C $work status --porcelain --branch) &&
+    [ "$said" = '## main...origin/main' -o "$said" = '## main' ]; }
 commit() {
-    cd $work && seq 2000 >more && g add more && g commit -q -m 'numbers of the guest' && g checkout -q -b other &&
-        seq 3000 >numbers && g commit -q -am 'more numbers of the guest' && g checkout -q main && [ "$(wc -l <numbers)" = 1000 ]
+    cd $work && seq 2000 >more && g add more && g commit -q -m 'numbers of the guest' &&
+        g checkout -q -b other &&
+        seq 3000 >numbers && g commit -q -am 'more numbers of the guest' && g checkout -q main &&
+            [ "$(wc -l <numbers)" = 1000 ]
 }
-gc() { git -C $work gc -q --prune=now && git -C $work fsck --strict && [ "$(ls $work/.git/objects/pack/*.pack | wc -l)" = 1 ]; }
+gc() { git -C $work gc -q --prune=now && git -C $work fsck --strict &&
+    [ "$(ls $work/.git/objects/pack/*.pack | wc -l)" = 1 ]; }
 database() {
     [ -d programs ] || mkdir programs 2>/dev/null
-    [ "$(sqlite3 programs/$1 "pragma journal_mode=$1; create table t(x); insert into t select value from generate_series(1,500);
-        begin; delete from t where x > 400; rollback; update t set x = x + 1; select count(*), sum(x) from t; pragma integrity_check;" |
+    [ "$(sqlite3 programs/$1 "pragma journal_mode=$1; create table t(x);
+        insert into t select value from generate_series(1,500);
+        begin; delete from t where x > 400; rollback; update t set x = x + 1;
+            select count(*), sum(x) from t; pragma integrity_check;" |
         tr '\n' ' ')" = "$1 500|125750 ok " ]
 }
 programs() {
     cd "$1" || return
     work=programs/clone
     [ -w . ] || work=programs/source
-    [ -d programs/source ] && source=$PWD/programs/source || { source=/tmp/source; [ -d /tmp/source ] || (make_source); }
+    [ -d programs/source ] && source=$PWD/programs/source || { source=/tmp/source;
+        [ -d /tmp/source ] || (make_source); }
     try 'git clone' clone; try 'git status' status; try 'git commit' commit; try 'git gc' gc
     try sqlite database delete; try 'sqlite WAL' database wal
 }

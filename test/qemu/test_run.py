@@ -189,7 +189,8 @@ mkdir d; cd d
 echo 1 >a; ln a b; ln -s a c; mv a z; cat c 2>/dev/null || echo dangling; cat b
 chmod 700 z; touch -d '2020-01-02 03:04:05' z; stat -c '%a %Y %h' z
 exec 3>open; echo x >&3; rm open; echo y >&3; exec 3>&-
-dd if=/dev/zero of=big bs=1M count=20 conv=fsync 2>/dev/null; wc -c <big; truncate -s 5 big; wc -c <big
+dd if=/dev/zero of=big bs=1M count=20 conv=fsync 2>/dev/null; wc -c <big; truncate -s 5 big;
+    wc -c <big
 umask 077; mkdir priv; touch priv/f; stat -c %a priv priv/f
 mkdir -p x/y/z; rm -r x
 for i in $(seq 200); do echo $i >f$i; done; ls f* | wc -l; rm f*

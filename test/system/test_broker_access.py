@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from broker_harness import BROKER, PATIENCE, SECRET, Broker, Client, Upstream, echo, run_broker, serve_with
+from broker_harness import (BROKER, PATIENCE, SECRET, Broker, Client, Upstream, echo, run_broker,
+                            serve_with)
 
 GET = b"GET /gateway/x HTTP/1.1\r\nHost: h\r\n\r\n"
 

@@ -9,7 +9,8 @@ import time
 import pytest
 
 import procfs
-from broker_harness import BROKER, PATIENCE, SANITIZED, SECRET, Broker, Upstream, authority, echo, run_broker, serve_with
+from broker_harness import (BROKER, PATIENCE, SANITIZED, SECRET, Broker, Upstream, authority, echo,
+                            run_broker, serve_with)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,8 @@ import time
 
 import pytest
 
-from broker_harness import PATIENCE, SANITIZED, SECRET, TOP, Broker, Relay, Upstream, authority, echo, serve_with
+from broker_harness import (PATIENCE, SANITIZED, SECRET, TOP, Broker, Relay, Upstream, authority,
+                            echo, serve_with)
 
 sys.path.insert(0, str(TOP / "test/world"))
 from ports import free_port  # noqa: E402
@@ -44,18 +45,22 @@ class Nginx:
         self.port = free_port()
         self.url = f"https://127.0.0.1:{self.port}"
         (folder / "nginx.conf").write_text(f"""
-            daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log; user root;
+            daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
+                user root;
             events {{ worker_connections 512; }}
             http {{
-                access_log {folder}/access.log; client_max_body_size 4m; client_body_temp_path {folder}/body;
-                proxy_temp_path {folder}/t1; fastcgi_temp_path {folder}/t2; uwsgi_temp_path {folder}/t3; scgi_temp_path {folder}/t4;
+                access_log {folder}/access.log; client_max_body_size 4m;
+                    client_body_temp_path {folder}/body;
+                proxy_temp_path {folder}/t1; fastcgi_temp_path {folder}/t2;
+                    uwsgi_temp_path {folder}/t3; scgi_temp_path {folder}/t4;
                 gzip on; gzip_types text/plain; gzip_min_length 1;
                 server {{
                     listen 127.0.0.1:{self.port} ssl; ssl_certificate {authority().certificate};
                     ssl_certificate_key {authority().key}; root {folder}/www; keepalive_requests 5;
                     location = /moved {{ return 301 /hello.txt; }}
                     location = /denied {{ return 403; }}
-                    location = /seen {{ default_type text/plain; return 200 "$http_authorization|$http_x_api_key|$request_uri"; }}
+                    location = /seen {{ default_type text/plain;
+                        return 200 "$http_authorization|$http_x_api_key|$request_uri"; }}
                 }}
             }}""")
         self.process = subprocess.Popen(

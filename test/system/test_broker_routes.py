@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from broker_harness import PATIENCE, SECRET, Broker, Upstream, authority, echo, fields_of, other_authority, serve_with
+from broker_harness import (PATIENCE, SECRET, Broker, Upstream, authority, echo, fields_of,
+                            other_authority, serve_with)
 
 
 class Answering:

@@ -90,7 +90,8 @@ import multiprocessing, socket, subprocess, tempfile, threading
 thread = threading.Thread(target=print, args=("thread",)); thread.start(); thread.join()
 print(subprocess.run(["echo", "child"], capture_output=True, text=True).stdout.strip())
 a, b = socket.socketpair(); a.send(b"x"); assert b.recv(1) == b"x"
-listener = socket.create_server(("127.0.0.1", 0)); socket.create_connection(listener.getsockname()).close()
+listener = socket.create_server(("127.0.0.1", 0))
+socket.create_connection(listener.getsockname()).close()
 with multiprocessing.Pool(2) as pool: print(pool.map(abs, [-1, -2]))
 try: socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)
 except OSError as error: print(error.errno)

@@ -163,7 +163,8 @@ def test_helpers_of_scripts(start, squid):
     """The functions that every PAC script may use."""
     broker = start("""function FindProxyForURL(url, host) {
         if (!isPlainHostName('x') || !dnsDomainIs('a.b', '.b') || !shExpMatch('abc', 'a*') || dnsDomainLevels('a.b') != 1 ||
-            !isInNet('10.1.2.3', '10.0.0.0', '255.0.0.0') || isInNet('11.1.2.3', '10.0.0.0', '255.0.0.0') ||
+            !isInNet('10.1.2.3', '10.0.0.0', '255.0.0.0') ||
+                isInNet('11.1.2.3', '10.0.0.0', '255.0.0.0') ||
             dnsResolve('localhost').indexOf('127.') != 0 && dnsResolve('localhost') != '::1')
             return 'PROXY %s';
         return 'PROXY localhost:%d'; }

@@ -254,7 +254,8 @@ def test_windows_and_wsl_are_hidden(rig):
     script = """
         for path in /init /run/WSL /mnt/wsl /mnt/wslg /mnt/c/Windows /proc/sys/fs/binfmt_misc/register /dev/kmsg \
                 /dev/console /dev/vsock; do [ -e $path ] && echo "there: $path"; done
-        env | grep -i WSL; cut -d' ' -f5 /proc/self/mountinfo | sort | tr '\\n' ' '; echo; ls /dev | tr '\\n' ' '; echo
+        env | grep -i WSL; cut -d' ' -f5 /proc/self/mountinfo | sort | tr '\\n' ' '; echo;
+            ls /dev | tr '\\n' ' '; echo
         cat /etc/resolv.conf; hostname; grep -c . /proc/net/dev; ls /proc | grep -c '^[0-9]'
     """
     output, last, _ = shell(rig, script, hostname="inside")
@@ -291,7 +292,8 @@ def test_the_sandbox_is_confined(rig):
         echo 0 2>/dev/null >/sys/fs/cgroup/cgroup.procs && echo "moved"
         [ -r /proc/1/environ ] && echo "init"; ls /proc/1/root 2>/dev/null
         mount -t tmpfs t /tmp 2>/dev/null && echo "mounted"
-        unshare -n true 2>/dev/null && echo "unshared"; nsenter -t 1 -m true 2>/dev/null && echo "entered"
+        unshare -n true 2>/dev/null && echo "unshared"; nsenter -t 1 -m true 2>/dev/null &&
+            echo "entered"
         echo done
     """
     assert shell(rig, script)[0] == "done\n"
@@ -352,7 +354,8 @@ def test_who_starts_it_leaves_no_mark(rig):
     starts nobody's handler."""
     prefix = ["sh", "-c", "umask 077; trap '' HUP USR1; export MARK=1; exec \"$@\"", "sh"]
     script = """
-        umask; env | grep -c MARK; grep -E '^Sig(Ign|Blk)' /proc/self/status | cut -f2; stat -c %a /workspace /workspace/a
+        umask; env | grep -c MARK; grep -E '^Sig(Ign|Blk)' /proc/self/status | cut -f2;
+            stat -c %a /workspace /workspace/a
         grep -i 'core file' /proc/self/limits | tr -s ' ' | cut -d' ' -f5,6
     """
     sandbox = rig.start(rig.config(argv=["sh", "-c", script], port=None, mounts=[
@@ -417,7 +420,8 @@ def test_folders_of_windows(rig):
     script = """
         echo new >/workspace/app/file && cat /mnt/c/x/app/file /srv/again/file
         echo no 2>/dev/null >/mnt/c/x/app/other && echo "written"
-        ls /mnt/c; grep -E ' (/workspace/app|/mnt/c/x) ' /proc/self/mountinfo | cut -d' ' -f5,6; id -u >/home/codev/f
+        ls /mnt/c; grep -E ' (/workspace/app|/mnt/c/x) ' /proc/self/mountinfo | cut -d' ' -f5,6;
+            id -u >/home/codev/f
     """
     output, last, _ = shell(rig, script, mounts=mounts)
     assert last == {"event": "exit", "code": 0}
@@ -749,7 +753,8 @@ import http.server
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         body = ("path " + self.path + " key " + str(self.headers.get("Authorization"))).encode()
-        self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers()
+        self.send_response(200); self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
         self.wfile.write(body)
     def log_message(self, *_): pass
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

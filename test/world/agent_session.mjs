@@ -68,7 +68,8 @@ async function leave() {
     { ...settings, messages: [{ role: "user", content: "go on" }], stream: true }, { query: { events: "100000" } });
   let pieces = 0;
   for await (const event of stream)
-    if (event.type === "content_block_delta" && ++pieces === LEAVE_AFTER) break; // the SDK aborts the request
+    // the SDK aborts the request
+    if (event.type === "content_block_delta" && ++pieces === LEAVE_AFTER) break;
   say("left", { pieces });
 }
 

@@ -26,7 +26,10 @@ count_parts() {
 case_npm_install() {
     project
     npm install && count_parts node || return
-    ! grep -q 127.0.0.1 package-lock.json || { echo "the lock file holds addresses of the sandbox"; return 1; }
+    ! grep -q 127.0.0.1 package-lock.json || {
+        echo "the lock file holds addresses of the sandbox"
+        return 1
+    }
 }
 
 case_npm_ci() { # resolved: the address of npm's own default registry
@@ -80,7 +83,8 @@ case_git() {
     git clone https://github.com/acme/app && cd app || return
     git ls-remote git@github.com:acme/app.git || return
     echo more >>README
-    git -c user.name=world -c user.email=world@example.com commit -q -a -m more && git push origin HEAD:refs/heads/from-inside
+    git -c user.name=world -c user.email=world@example.com commit -q -a -m more &&
+        git push origin HEAD:refs/heads/from-inside
 }
 
 case_git_lfs() {
@@ -95,7 +99,8 @@ case_archive() { # of a host that answers with a redirect to another host
 
 case_apt() {
     apt="apt-get -o Dir::Etc::Trusted=$folder/archive-key.gpg -o Dir::Etc::TrustedParts=-"
-    $apt update && $apt download world-hello world-fix && dpkg-deb -x world-hello_1.0_all.deb root &&
+    $apt update && $apt download world-hello world-fix &&
+        dpkg-deb -x world-hello_1.0_all.deb root &&
         cat root/usr/share/world-hello/hello && ls world-fix_2.0_all.deb
 }
 

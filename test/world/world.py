@@ -2,7 +2,8 @@
 talk to, on loopback.
 
     with World(folder) as world:
-        world.rules        what an administrator would write in sandbox-egress.json, companions and all
+        world.rules        what an administrator would write in sandbox-egress.json, companions and
+                           all
         world.authority    the CA that signed every certificate
 
 One nginx with TLS is the public face of all of them, told apart by name; every name ends in
@@ -11,11 +12,13 @@ One nginx with TLS is the public face of all of them, told apart by name; every 
 http-backend`; the rest are files in the layout that the ecosystem's own documents describe. As in
 the real world, what an index or a document names lies on a second host:
 
-    npm        documents                npm-files        tarballs (verdaccio, with its public URL there)
+    npm        documents                npm-files        tarballs (verdaccio, with its public URL
+               there)
     pypi       PEP 503 and PEP 691      pypi-files       wheels, sdists, PEP 658 metadata
     crates     sparse index             crates-files     .crate files (config.json's `dl`)
     goproxy    GOPROXY protocol         sumdb            checksum database, signed
-    github     git smart HTTP, LFS      github-lfs       LFS objects; github-archive: source archives (by redirect)
+    github     git smart HTTP, LFS      github-lfs       LFS objects; github-archive: source
+               archives (by redirect)
     debian     signed apt repository    debian-security  the same for security updates
 
 The upstream of a rule NAME is always https://NAME.localhost:PORT. verdaccio comes from the npm
@@ -176,15 +179,19 @@ class World:
         folder = self.folder
         servers = "".join(self._server(name) for name in NAMES)
         return f"""
-            daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/nginx-error.log; user root;
+            daemon off; worker_processes 1; pid {folder}/nginx.pid;
+                error_log {folder}/nginx-error.log; user root;
             events {{ worker_connections 512; }}
             http {{
                 include /etc/nginx/mime.types;
                 log_format json escape=json '{{"host":"$host","method":"$request_method","uri":"$request_uri","status":$status}}';
                 access_log {folder}/access.json json;
-                client_max_body_size 0; client_body_temp_path {folder}/t0; proxy_temp_path {folder}/t1;
-                fastcgi_temp_path {folder}/t2; uwsgi_temp_path {folder}/t3; scgi_temp_path {folder}/t4;
-                ssl_certificate {self.authority.certificate}; ssl_certificate_key {self.authority.key};
+                client_max_body_size 0; client_body_temp_path {folder}/t0;
+                    proxy_temp_path {folder}/t1;
+                fastcgi_temp_path {folder}/t2; uwsgi_temp_path {folder}/t3;
+                    scgi_temp_path {folder}/t4;
+                ssl_certificate {self.authority.certificate};
+                    ssl_certificate_key {self.authority.key};
                 map $http_accept $pypi_index {{
                     default index.html; "~application/vnd\\.pypi\\.simple\\.v1\\+json" index.json;
                 }}
@@ -216,7 +223,8 @@ class World:
 
     def _github(self):
         return f"""location ~ ^/(.+)/archive/(.+)$ {{ return 302 {self.url('github-archive')}/$1/$2; }}
-                   location / {{ proxy_pass http://127.0.0.1:{self.git_port}; proxy_http_version 1.1;
+                   location / {{ proxy_pass http://127.0.0.1:{self.git_port};
+                       proxy_http_version 1.1;
                    proxy_set_header Host $http_host; proxy_request_buffering on; }}"""
 
     def requests(self):

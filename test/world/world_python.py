@@ -3,7 +3,8 @@ wheel.
 
     world-app 1.0     a wheel; needs world-lib and world-old
     world-lib 1.2     a wheel
-    world-old 0.9     only an sdist, with a build backend of its own inside, so that building needs nothing from the
+    world-old 0.9     only an sdist, with a build backend of its own inside, so that building needs
+                      nothing from the
                       index; needs world-lib; served as HTML whatever is asked for
 """
 import base64

@@ -1,6 +1,10 @@
 // Children with pipes, signals, exit codes, a message channel.
-const assert = require('assert'), { execFileSync, spawn, spawnSync, fork } = require('child_process');
-if (process.send) process.on('message', (text) => { process.send(text.toUpperCase()); process.disconnect(); });
+const assert = require('assert');
+const { execFileSync, spawn, spawnSync, fork } = require('child_process');
+if (process.send) process.on('message', (text) => {
+  process.send(text.toUpperCase());
+  process.disconnect();
+});
 else {
   assert.strictEqual(execFileSync('cat', { input: 'through a pipe' }).toString(), 'through a pipe');
   assert.strictEqual(spawnSync('sh', ['-c', 'exit 7']).status, 7);
