@@ -34,7 +34,8 @@ source_identity() {
 
 # Becomes make, so that its process can be ended; always called in a subshell.
 kernel_make() {
-    exec env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u KERNEL_SRC KBUILD_BUILD_TIMESTAMP="@${SOURCE_DATE_EPOCH:-1790000000}" \
+    exec env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u KERNEL_SRC \
+        KBUILD_BUILD_TIMESTAMP="@${SOURCE_DATE_EPOCH:-1790000000}" \
         KBUILD_BUILD_USER=codev KBUILD_BUILD_HOST=codev KBUILD_BUILD_VERSION=1 \
         nice make -s -C "$source" O="$work" ARCH="$karch" CROSS_COMPILE="$cross" "$@"
 }
@@ -43,10 +44,12 @@ kernel_make() {
 unpack() {
     echo "  UNPACK  $tarball"
     mkdir -p "$work/source"
-    tar -xf "$tarball" -C "$work/source" --strip-components=1 --exclude='*.rst' --exclude='*/tools/testing/*' \
+    tar -xf "$tarball" -C "$work/source" --strip-components=1 --exclude='*.rst' \
+        --exclude='*/tools/testing/*' \
         --exclude='*/drivers/gpu/*.[ch]' --exclude='*/drivers/net/ethernet/*.[ch]' \
         --exclude='*/drivers/net/wireless/*.[ch]' --exclude='*/drivers/media/*.[ch]' \
-        --exclude='*/drivers/staging/*.[ch]' --exclude='*/sound/*.[ch]' --exclude='*/arch/*/boot/dts/*'
+        --exclude='*/drivers/staging/*.[ch]' --exclude='*/sound/*.[ch]' \
+        --exclude='*/arch/*/boot/dts/*'
 }
 
 # Waits for the compilation with a line every 10 s: a kernel of this configuration has about 1400
@@ -77,7 +80,8 @@ build() {
     echo "  KERNEL  $arch: building, about 5 minutes on 2 cores; kept in $store"
     if [ -n "${KERNEL_SRC:-}" ]; then source=$KERNEL_SRC; else source=$work/source; unpack; fi
     cat "$here/base.config" "$here/$arch.config" >"$work/fragments"
-    (kernel_make KCONFIG_ALLCONFIG="$work/fragments" allnoconfig) >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+    (kernel_make KCONFIG_ALLCONFIG="$work/fragments" allnoconfig) >"$work/log" 2>&1 ||
+        { cat "$work/log" >&2; exit 1; }
     "$here/check.sh" "$arch" "$work/.config"
     # shellcheck disable=SC2086
     kernel_make -j"$(nproc)" $targets >"$work/log" 2>&1 &

@@ -6,7 +6,11 @@
 # The machine's own archive, by the address that apt uses now.
 apt_archive() {
     apt-get indextargets --format '$(CREATED_BY)|$(COMPONENT)|$(RELEASE)|$(REPO_URI)' |
-        awk -F'|' '$1 == "Packages" && $2 == "main" && $3 !~ /security|updates|backports/ { print $4; exit }'
+        awk -F'|' \
+            '$1 == "Packages" && $2 == "main" && $3 !~ /security|updates|backports/ {
+                print $4
+                exit
+            }'
 }
 
 # A `deb` line for each suite of $2..., for the architecture $1.
@@ -25,8 +29,10 @@ apt_sources() {
 
 # The updates of suite $2 that the machine itself takes, its security archive above all.
 apt_update_sources() {
-    apt-get indextargets --format '$(CREATED_BY)|$(COMPONENT)|$(RELEASE)|$(REPO_URI)' | awk -F'|' -v arch="$1" -v suite="$2" \
-        '$1 == "Packages" && $2 == "main" && ($3 == suite "-updates" || $3 == suite "-security") && !seen[$4 $3]++ {
+    apt-get indextargets --format '$(CREATED_BY)|$(COMPONENT)|$(RELEASE)|$(REPO_URI)' |
+            awk -F'|' -v arch="$1" -v suite="$2" \
+        '$1 == "Packages" && $2 == "main" &&
+         ($3 == suite "-updates" || $3 == suite "-security") && !seen[$4 $3]++ {
             print "deb [arch=" arch "] " $4 " " $3 " main" }'
 }
 

@@ -5,11 +5,14 @@
 # of rootfs/debian-packages, and over it what GUEST/rootfs.tar, the small image, has besides
 # busybox's applets. In steps, each kept in the cache folder under a hash of what it was made from:
 #
-#     packages  the .deb files with a list of them, from the machine's own archive (signatures are checked here); later
-#               steps need no network. They stay at these versions until the list changes or the folder is removed.
-#     tree      mmdebstrap installs them, debian-tree makes it ours: about a minute and a half. Without root this needs
-#               user namespaces, and the tree's owners are kept in a file of fakeroot's.
-#     image     the programs of this build laid over the tree, and the file system made: a quarter of a minute.
+#     packages  the .deb files with a list of them, from the machine's own archive (signatures are
+#               checked here); later steps need no network. They stay at these versions until the
+#               list changes or the folder is removed.
+#     tree      mmdebstrap installs them, debian-tree changes the tree for the guest: about a minute
+#               and a half. Without root this needs user namespaces, and the tree's owners are kept
+#               in a file of fakeroot's.
+#     image     the programs of this build laid over the tree, and the file system made: a quarter
+#               of a minute.
 #
 # Of trees and images the last two are kept. Time stamps are SOURCE_DATE_EPOCH, the UUID is fixed.
 set -eu
@@ -49,7 +52,8 @@ fetch() {
     apt_begin "$work/apt" "$debian_arch" "$sources
 $updates"
     # shellcheck disable=SC2086
-    apt-get install -qq -y -d --no-install-recommends -o Debug::NoLocking=true '?essential' $packages >"$work/log" 2>&1 ||
+    apt-get install -qq -y -d --no-install-recommends -o Debug::NoLocking=true \
+        '?essential' $packages >"$work/log" 2>&1 ||
         { cat "$work/log" >&2; exit 1; }
     mkdir "$work/store"
     records=
@@ -62,15 +66,19 @@ $updates"
     # shellcheck disable=SC2086
     apt-cache show $records | sed 's|^Filename: .*/|Filename: ./|' >"$work/store/Packages"
     unset APT_CONFIG
-    printf 'Origin: Debian\nSuite: %s\nCodename: %s\nArchitectures: %s\nSHA256:\n %s %s Packages\n' "$suite" "$suite" \
-        "$debian_arch" "$(sha256sum <"$work/store/Packages" | cut -d ' ' -f 1)" "$(stat -c %s "$work/store/Packages")" \
+    printf 'Origin: Debian\nSuite: %s\nCodename: %s\nArchitectures: %s\nSHA256:\n %s %s %s\n' \
+        "$suite" "$suite" \
+        "$debian_arch" "$(sha256sum <"$work/store/Packages" | cut -d ' ' -f 1)" \
+        "$(stat -c %s "$work/store/Packages")" Packages \
         >"$work/store/Release"
     mkdir -p "$caches/debs"
     mv -T "$work/store" "$store"
 }
 
 # dpkg's options from rootfs/debian-exclude, one a line.
-exclusions() { sed 's/#.*//' "$here/debian-exclude" | awk 'NF == 2 { print "--dpkgopt=" $1 "=" $2 }'; }
+exclusions() {
+    sed 's/#.*//' "$here/debian-exclude" | awk 'NF == 2 { print "--dpkgopt=" $1 "=" $2 }'
+}
 
 # Namespaces of mounts and processes: what is mounted in the tree is never seen outside, and nothing
 # outlives us. A container may refuse them; mmdebstrap then finds by itself that it may not mount
@@ -88,14 +96,16 @@ install_packages() {
     # shellcheck disable=SC2046,SC2086
     (set -f; alone mmdebstrap "$@" --variant=essential --architectures="$debian_arch" \
         --include="$(echo $packages | tr ' ' ,)" --aptopt='APT::Sandbox::User "root"' \
-        --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io \
+        --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
+        --dpkgopt=force-unsafe-io \
         $(exclusions) --customize-hook="$here/debian-tree"' "$1"' \
         --skip=output/dev "$suite" "$target" "deb [trusted=yes] copy:$source ./") 2>"$work/log" ||
         { tail -40 "$work/log" >&2; exit 1; }
 }
 
 build_tree() {
-    echo "  DEBIAN  $arch: installing $(grep -c ^Package: "$store/Packages") packages, about 2 minutes; kept in $tree"
+    count=$(grep -c ^Package: "$store/Packages")
+    echo "  DEBIAN  $arch: installing $count packages, about 2 minutes; kept in $tree"
     mkdir -p "$work/tree"
     chmod 755 "$work"
     source=$store
@@ -118,21 +128,28 @@ build_tree() {
 
 # What of the small image is not for Debian: busybox's links, and files of which Debian has its own.
 not_for_debian() {
-    sed 's/#.*//' "$here/applets" | awk 'NF { path = $1; if (path !~ /^usr\//) path = "usr/" path; print "./" path }'
-    for file in group nsswitch.conf os-release passwd profile shadow shells skel skel/.profile; do echo "./etc/$file"; done
+    sed 's/#.*//' "$here/applets" |
+        awk 'NF { path = $1; if (path !~ /^usr\//) path = "usr/" path; print "./" path }'
+    for file in group nsswitch.conf os-release passwd profile shadow shells skel skel/.profile; do
+        echo "./etc/$file"
+    done
     echo ./home/codev/.profile
     echo ./root
 }
 
 build_image() {
     not_for_debian >"$work/exclude"
-    as_root tar -xp --numeric-owner -C "$tree" --no-wildcards --anchored -X "$work/exclude" -f "$small"
+    as_root tar -xp --numeric-owner -C "$tree" --no-wildcards --anchored \
+        -X "$work/exclude" -f "$small"
     bad=$(as_root find "$tree" ! -type l \( -perm /6000 -o -type b -o -type c \))
     [ -z "$bad" ] || { echo "error: set-uid files or devices in the image: $bad" >&2; exit 1; }
     if [ "$kind" = tar ]; then
-        as_root tar -c --sort=name --mtime="@$epoch" --numeric-owner --format=gnu -C "$tree" -f "$work/image" .
+        as_root tar -c --sort=name --mtime="@$epoch" --numeric-owner --format=gnu \
+            -C "$tree" -f "$work/image" .
     else
-        as_root env -u SOURCE_DATE_EPOCH mkfs.erofs --quiet -x-1 -zlz4 -C65536 "-T$epoch" "-U$uuid" "$work/image" "$tree" \
+        as_root env -u SOURCE_DATE_EPOCH mkfs.erofs --quiet -x-1 -zlz4 -C65536 \
+            "-T$epoch" "-U$uuid" \
+            "$work/image" "$tree" \
             >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
     fi
 }
@@ -140,7 +157,8 @@ build_image() {
 # Keeps what was used last.
 keep_two() {
     # shellcheck disable=SC2012
-    ls -dt "$cache/$1-$arch-"* 2>/dev/null | grep -v '\.owners$' | tail -n +3 | while IFS= read -r old; do
+    ls -dt "$cache/$1-$arch-"* 2>/dev/null | grep -v '\.owners$' | tail -n +3 |
+        while IFS= read -r old; do
         rm -rf "$old" "$old.owners"
     done
 }
@@ -154,11 +172,13 @@ trap 'rm -rf --one-file-system "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 
 if [ "$(id -u)" != 0 ] && ! command -v newuidmap >/dev/null; then
-    echo "error: the Debian image needs root, or newuidmap (package uidmap) and the user's ranges in /etc/subuid" >&2
+    echo "error: the Debian image needs root, or newuidmap (package uidmap) and" \
+        "the user's ranges in /etc/subuid" >&2
     exit 1
 fi
 if [ ! -d "$store" ]; then
-    echo "  FETCH   Debian for $arch: $(echo "$packages" | wc -l) packages and what they need, 500 MB"
+    count=$(echo "$packages" | wc -l)
+    echo "  FETCH   Debian for $arch: $count packages and what they need, 500 MB"
     fetch
 fi
 # The names in the small image too: a file that is no longer in it must not stay in the tree.
@@ -167,7 +187,10 @@ tree=$cache/tree-$arch-$({
     cat "$here/files/etc/passwd" "$here/files/etc/group" "$here/files/etc/shadow"
     tar -tf "$small"
 } | short_hash)
-image=$cache/$kind-$arch-$({ echo "$tree $(mkfs.erofs --help 2>&1 | head -1)"; cat "$small"; } | short_hash)
+image=$cache/$kind-$arch-$({
+    echo "$tree $(mkfs.erofs --help 2>&1 | head -1)"
+    cat "$small"
+} | short_hash)
 if [ ! -f "$image" ]; then
     [ -d "$tree" ] || build_tree
     build_image

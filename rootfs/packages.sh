@@ -10,7 +10,8 @@ set -eu
 purpose=$1
 list=$(dirname "$0")/packages
 wanted=$(sed 's/#.*//' "$list" | awk -v purpose="$purpose" \
-    '$2 == "build" || ($2 == "test" && purpose != "build") || ($2 == "bench" && purpose == "bench") { print $1 }')
+    '$2 == "build" || ($2 == "test" && purpose != "build") ||
+    ($2 == "bench" && purpose == "bench") { print $1 }')
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
     echo "note: no Debian system; see $list for what has to be installed" >&2
@@ -27,7 +28,8 @@ missing=$(printf '%s\n' "$wanted" | grep -vxF -e "$have" || true)
 
 echo "These Debian packages are missing and will be installed with apt-get:"
 for package in $missing; do
-    awk -v package="$package" '$1 == package { sub(/^[^ ]+ +[^ ]+ +/, ""); printf "  %-24s%s\n", package, $0 }' "$list"
+    awk -v package="$package" \
+        '$1 == package { sub(/^[^ ]+ +[^ ]+ +/, ""); printf "  %-24s%s\n", package, $0 }' "$list"
 done
 
 as_root() {
@@ -50,6 +52,7 @@ fi
 
 # The lists of a fresh machine are absent or old: refresh them first, but go on with old ones when
 # that fails.
-as_root apt-get update -q || echo "note: apt-get update failed; trying with the lists that are there" >&2
+as_root apt-get update -q ||
+    echo "note: apt-get update failed; trying with the lists that are there" >&2
 # shellcheck disable=SC2086
 as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing

@@ -17,7 +17,8 @@ aarch64) debian_arch=arm64 ;;
 *) echo "error: no guest for ARCH=$arch (x86_64 or aarch64)" >&2; exit 1 ;;
 esac
 
-packages=$(sed 's/#.*//' "$here/guest-packages" | awk -v kind="$kind" '$3 == kind { print $2 "/" $1 }')
+packages=$(sed 's/#.*//' "$here/guest-packages" |
+    awk -v kind="$kind" '$3 == kind { print $2 "/" $1 }')
 key=$(echo "$packages" | sha256sum | cut -c 1-16)
 store=$cache/$kind-$debian_arch-$key
 
@@ -30,7 +31,8 @@ fetch() {
     # linux-image-ARCH names no kernel itself: the one that it depends on is meant.
     meta=$(echo "$packages" | grep '^linux-image-' || true)
     if [ -n "$meta" ]; then
-        kernel=$(apt-cache depends "${meta%/*}" | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ { print $2; exit }')
+        kernel=$(apt-cache depends "${meta%/*}" |
+            awk '$1 == "Depends:" && $2 ~ /^linux-image-/ { print $2; exit }')
         packages=$(echo "$packages" | sed "s|^$meta\$|$kernel/${meta#*/}|")
     fi
     # shellcheck disable=SC2086
@@ -58,12 +60,14 @@ done
 # larger.
 if [ "$kind" = sysroot ]; then
     for library in libbearssl libmnl; do
-        "$arch-linux-gnu-objcopy" -R .eh_frame -R .rela.eh_frame "$dest.new/usr/lib/$arch-linux-gnu/$library.a"
+        "$arch-linux-gnu-objcopy" -R .eh_frame -R .rela.eh_frame \
+            "$dest.new/usr/lib/$arch-linux-gnu/$library.a"
     done
 fi
 # Most of a stock kernel's modules drive hardware that no virtual machine has: 300 MB.
 if [ "$kind" = rig ]; then
-    for folder in sound drivers/gpu drivers/media drivers/staging drivers/infiniband drivers/scsi drivers/usb drivers/iio \
+    for folder in sound drivers/gpu drivers/media drivers/staging drivers/infiniband drivers/scsi \
+        drivers/usb drivers/iio \
         drivers/net/ethernet drivers/net/wireless; do
         rm -rf "$dest.new"/lib/modules/*/kernel/"$folder"
     done

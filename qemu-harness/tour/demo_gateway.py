@@ -302,7 +302,8 @@ class Gateway(Handler):
         elif path in ("/v1/messages", "/v1/chat/completions"):
             asked, count = self.read_json(), int(query.get("events", self.server.options.events))
             answered = self.tool_answer(asked)
-            words = [f"{word} " for word in (WORDS * (count // len(WORDS) + 1))[:count]] if answered is None else \
+            many = (WORDS * (count // len(WORDS) + 1))[:count]
+            words = [f"{word} " for word in many] if answered is None else \
                 ["The tool said: ", answered]
             tool = self.wanted_tool(asked) if answered is None else None
             events = self.message_events if path == "/v1/messages" else self.completion_events

@@ -165,7 +165,8 @@ def add_file(tar, name, data, mode=0o755, uid=0):
 
 def add_other(tar, name, kind, mode=0o755, target="", uid=0):
     info = tarfile.TarInfo(name)
-    info.type, info.mode, info.linkname, info.uid, info.gid, info.mtime = kind, mode, target, uid, uid, EPOCH
+    info.type, info.mode, info.linkname = kind, mode, target
+    info.uid, info.gid, info.mtime = uid, uid, EPOCH
     tar.addfile(info)
 
 

@@ -11,12 +11,14 @@ wsl.exe.
         --mounts N                            so often a drive can be mounted at a time (C: 4,
                                               others: 1)
         --disk NAME=FILE                      a distribution that is there from the start: FILE, an
-                                              erofs image, which is
-                                              only read, and what it writes in memory. For one too large to be imported
+                                              erofs image, which is only read; what the
+                                              distribution writes lies in memory. For one
+                                              too large to be imported
         --ids UID:GID                         who QEMU is, when root starts it (1000:1000)
         --memory MIB                          (1024)
     codev-rig wsl FOLDER [--import TAR] -d NAME -u USER --exec ARGV...
-                                              runs a program in a distribution, with our input, output and exit status
+                                              runs a program in a distribution, with our
+                                              input, output and exit status
     codev-rig forward FOLDER SOCKET PORT      Windows' localhost forwarding: SOCKET (Unix) leads to
                                               127.0.0.1:PORT there
 

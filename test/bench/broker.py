@@ -30,7 +30,8 @@ class Authority:
     """A certificate authority and a certificate for localhost."""
 
     def __init__(self, folder):
-        self.ca, self.certificate, self.key = folder / "ca.pem", folder / "server.pem", folder / "server.key"
+        self.ca, self.key = folder / "ca.pem", folder / "server.key"
+        self.certificate = folder / "server.pem"
         new = [
             "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
             "-nodes", "-days", "2"

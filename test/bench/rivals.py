@@ -143,7 +143,8 @@ frontend guest
     http-request set-header Host localhost
     default_backend gateway
 backend gateway
-    server upstream 127.0.0.1:{upstream} ssl verify required ca-file {ca} sni str(localhost) verifyhost localhost
+    server upstream 127.0.0.1:{upstream} ssl verify required ca-file {ca} \
+        sni str(localhost) verifyhost localhost
 """
 
 

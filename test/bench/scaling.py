@@ -4,8 +4,9 @@ same at the largest number as at a small one.
     idle connections   broker: 1 to 10,000 (--max-connections raised), the agent: 1 to 500 (its
                        limit is 512). What each takes of
                        memory, and what a request takes of a processor while all those idle
-    rules              1 to 1000 names in sandbox-egress.json: processor time of the broker's start and of a request to the last one;
-                       inside, instructions of the stages that read the names and write them for others
+    rules              1 to 1000 names in sandbox-egress.json: processor time of the broker's start
+                       and of a request to the last one; inside, instructions of the stages that read
+                       the names and write them for others
     mounts             1 to 64 folders: the stage `mounts` of a boot, in milliseconds and
                        instructions, and the boot until then
     documents          1 KB to 50 MB through a rule: as they are, and an npm document whose links
@@ -110,7 +111,8 @@ def idle_connections(folder, port, authority, rounds):
     for number in range(
             rounds):  # with new processes: what a connection once took, the next one finds there
         front, target = bench.free_port(), folder / f"target-{number}.sock"
-        with broker_part.broker(folder, path, port, authority.ca, broker_part.SECRET, limits=MANY) as (broker, token), \
+        with broker_part.broker(folder, path, port, authority.ca, broker_part.SECRET,
+                                limits=MANY) as (broker, token), \
                 bench.serving(f"unix:{target}"), relay_part.agent(folder, front, target) as agent:
             cpu_of_request(broker, f"unix:{path}", broker_part.SMALL, token, 500)
             cpu_of_request(agent, f"tcp:127.0.0.1:{front}", "/x/100", None, 500)

@@ -79,7 +79,8 @@ class Guest:
         self.programs.append(
             subprocess.Popen([
                 BUILD / "tools/usr/bin/vhost-device-vsock", "--vm",
-                f"guest-cid={3 + os.getpid() % 60000},socket={device},uds-path={self.folder / 'vsock'}"
+                f"guest-cid={3 + os.getpid() % 60000},socket={device},"
+                f"uds-path={self.folder / 'vsock'}"
             ],
                              stderr=subprocess.DEVNULL))
         end = time.monotonic() + PATIENCE

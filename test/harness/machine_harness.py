@@ -363,7 +363,8 @@ class Look:
         """Has a shell script begin; a function that waits for what it prints."""
         self.numbers[who] += 1
         name = f"{who}.{self.numbers[who]}"
-        answer, new, end = self.folder / f"{name}.answer", self.folder / f"{name}.new", f"end {self.numbers[who]}\n"
+        answer, new = self.folder / f"{name}.answer", self.folder / f"{name}.new"
+        end = f"end {self.numbers[who]}\n"
         answer.touch()  # by the host: root inside is not root of this folder
         answer.chmod(0o666)
         if os.geteuid() == 0:  # 9p sets times when a file is cut, which its owner alone may

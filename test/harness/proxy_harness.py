@@ -95,10 +95,13 @@ class OutsideNginx:
     def __init__(self, folder, certificates):
         name, address = outside()
         self.tls_port, self.plain_port = free_port(address), free_port(address)
-        self.secure, self.plain = f"https://{name}:{self.tls_port}", f"http://{name}:{self.plain_port}"
+        self.secure = f"https://{name}:{self.tls_port}"
+        self.plain = f"http://{name}:{self.plain_port}"
         host = f"[{address}]" if ":" in address else address
         where = """default_type text/plain;
-            location / { return 200 "$request_method $request_uri|$http_proxy_authorization|$http_x_mark|$http_via"; }
+            location / {
+                set $seen "$request_method $request_uri|$http_proxy_authorization";
+                return 200 "$seen|$http_x_mark|$http_via"; }
             location = /401 { return 401; } location = /407 { return 407; }
             location /up { client_body_buffer_size 64m;
                 proxy_pass http://unix:%s/echo.sock; }""" % folder

@@ -7,7 +7,8 @@ changed.
                 distributions share
     distribution  PID, mount, IPC and UTS namespaces with the image's rootfs.tar as root: as WSL
                   clones them, with its own
-                PID 1, a bind-mounted /init, /mnt/c, /mnt/wsl, /mnt/wslg, /run/WSL with a socket, and a mount.drvfs
+                  PID 1, a bind-mounted /init, /mnt/c, /mnt/wsl, /mnt/wslg, /run/WSL with a
+                  socket, and a mount.drvfs
 
 What the test itself does inside one of them goes through nsenter(1)."""
 import base64
@@ -50,7 +51,8 @@ cd "$1"
 mount -t proc -o nosuid,nodev,noexec proc proc
 mount -t sysfs sysfs sys
 mount -t tmpfs -o mode=0755 tmpfs dev
-for node in "null 1 3" "zero 1 5" "random 1 8" "urandom 1 9" "full 1 7" "tty 5 0" "console 5 1" "kmsg 1 11"; do
+for node in "null 1 3" "zero 1 5" "random 1 8" "urandom 1 9" "full 1 7" "tty 5 0" \\
+    "console 5 1" "kmsg 1 11"; do
     set -- "$1" $node
     mknod -m 0666 dev/$2 c $3 $4
 done

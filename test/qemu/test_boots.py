@@ -44,7 +44,8 @@ class Scene:
 
     def __init__(self, folder):
         self.folder = folder
-        self.runtime, self.temporary, self.work = folder / "runtime", folder / "tmp", folder / "work"
+        self.runtime, self.temporary = folder / "runtime", folder / "tmp"
+        self.work = folder / "work"
         for path in (self.runtime, self.temporary, self.work):
             path.mkdir(mode=0o700)
         if os.geteuid() == 0:

@@ -202,7 +202,8 @@ def test_the_table(inside, control, capfd):
     lines = ["| group | vector | inside, as codev | root, walls off |", "| --- | --- | --- | --- |"]
     for row in inside.rows:
         other = beside[row.group, row.name]
-        free = f"cannot: {row.cannot} ({other.said})" if row.cannot else f"{other.verdict} ({other.said})"
+        free = f"cannot: {row.cannot}" if row.cannot else other.verdict
+        free += f" ({other.said})"
         lines.append(
             f"| {row.group} | {row.name} | {row.verdict} ({row.said}) | "
             f"{free.replace(' (no error)', '')} |"

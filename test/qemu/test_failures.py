@@ -29,7 +29,8 @@ def with_config(folder, config):
 
 def failing(stage):
     """Options for a guest whose start fails in this stage (test/harness/init_fail_stage.c)."""
-    return ["--image", sanitizer_harness.fail_stage_image(GUEST), "--env", f"{sanitizer_harness.FAIL_STAGE}={stage}"]
+    image = sanitizer_harness.fail_stage_image(GUEST)
+    return ["--image", image, "--env", f"{sanitizer_harness.FAIL_STAGE}={stage}"]
 
 
 def failed(sandbox, stage):
@@ -220,7 +221,8 @@ def test_gateway_that_is_not_there_is_no_failure_of_the_start():
 def test_host_that_disappears_takes_the_machine_with_it():
     """kill -9 of codev-sandbox: no process stays, and the next start sweeps the folder away."""
     with tempfile.TemporaryDirectory(prefix="codev-r-", dir="/tmp") as runtime, \
-            Gateway() as gateway, Sandbox("echo up; sleep 600", gateway.options, runtime=runtime) as sandbox:
+            Gateway() as gateway, \
+            Sandbox("echo up; sleep 600", gateway.options, runtime=runtime) as sandbox:
         sandbox.wait_output("up")
         folder = sandbox.run_folder()
         assert len(sandbox.left_behind()) > 4

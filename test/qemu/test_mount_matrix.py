@@ -43,7 +43,8 @@ try() {
     name=$1; shift
     said=$({ "$@" || echo FAILED; } 2>&1 </dev/null)
     case $said in
-    *FAILED) case $said in *'Read-only file system'*) said=EROFS ;; *'unable to open database'*) said='cannot open' ;; esac ;;
+    *FAILED) case $said in *'Read-only file system'*) said=EROFS ;;
+        *'unable to open database'*) said='cannot open' ;; esac ;;
     *) said=worked ;;
     esac
     printf 'fileops\t%s\t%s\n' "$name" "$(printf %s "$said" | tr '\t\n' '  ')"

@@ -105,7 +105,8 @@ def test_clients_that_leave_are_cancelled(scene):
     script = f"""
         streams=$(mktemp -d); n=0
         while [ $n -lt 100 ]; do
-            {PROBE} http GET '/gateway/v1/messages?events=10000' 2>/dev/null | {{ head -c 200 >$streams/$n; exec sleep 600; }} &
+            {PROBE} http GET '/gateway/v1/messages?events=10000' 2>/dev/null \\
+                | {{ head -c 200 >$streams/$n; exec sleep 600; }} &
             n=$((n + 1))
         done
         while [ $(find $streams -type f -size +0 | wc -l) -lt 100 ]; do usleep 100000; done

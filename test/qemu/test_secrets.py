@@ -64,7 +64,8 @@ def scene():
         ]
         with Sandbox(REQUESTS, options) as sandbox:
             sandbox.wait_output("served")
-            sandbox.gateway, sandbox.look, sandbox.marker, sandbox.own_token = gateway, look, marker, spy.token(
+            sandbox.gateway, sandbox.look, sandbox.marker = gateway, look, marker
+            sandbox.own_token = spy.token(
             )
             yield sandbox
 

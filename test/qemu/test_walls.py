@@ -133,7 +133,8 @@ def test_the_system_belongs_to_root(sandbox):
 
 
 def test_kernel_settings(sandbox):
-    command = "cd /proc/sys; cat kernel/dmesg_restrict kernel/kptr_restrict fs/protected_symlinks fs/suid_dumpable " \
+    command = "cd /proc/sys; cat kernel/dmesg_restrict kernel/kptr_restrict " \
+              "fs/protected_symlinks fs/suid_dumpable " \
               "kernel/core_pattern net/ipv4/ping_group_range; ulimit -c; umask"
     assert output(sandbox,
                   command=command).split() == ["1", "2", "1", "0", "core", "1", "0", "0", "0022"]

@@ -196,7 +196,8 @@ def test_readers_that_stop_before_the_end_get_all(stopped):
     is the readers that stand still or one of the processes in between.
     """
     length = 2 * MIB
-    whole = b"".join(number.to_bytes(8, "little") + block()[8:] for number in range(length // BLOCK))
+    numbers = range(length // BLOCK)
+    whole = b"".join(number.to_bytes(8, "little") + block()[8:] for number in numbers)
     with Server(f"source {length}") as server, contextlib.ExitStack() as stack:
         rests = {}
         for left in range(0, 24 * BLOCK, BLOCK):

@@ -41,7 +41,8 @@ def inside():
             4096, *gateway.options
         ]
         with Sandbox(SERVER, options, program=SANDBOX_WSL) as sandbox:
-            sandbox.look, sandbox.app, sandbox.reference, sandbox.gateway = look, app, reference, gateway
+            sandbox.look, sandbox.app = look, app
+            sandbox.reference, sandbox.gateway = reference, gateway
             sandbox.ready = sandbox.wait_event("ready")
             yield sandbox
 

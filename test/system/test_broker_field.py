@@ -17,7 +17,7 @@ def upstream():
         yield server
 
 
-# --- "An empty or malformed allow-list was taken as 'allow everything', or was ignored in silence." ------------------
+# --- "An empty or malformed allow-list was taken as 'allow everything', or was ignored in silence."
 
 def test_empty_rules_allow_the_gateway_only(tmp_path, upstream):
     with Broker(tmp_path, gateway=upstream.url, rules={}) as broker:
@@ -68,7 +68,8 @@ def test_redirects_to_hosts_that_mean_another_are_undeclared(tmp_path, host):
         peer.answer(b"", "302 Found", [f"Location: https://{host}:{upstream.port}/x"])
 
     with Upstream(serve_with(answer)) as upstream, \
-            Broker(tmp_path, rules={"here": upstream.url.replace("127.0.0.1", "localhost")}) as broker:
+            Broker(tmp_path,
+                   rules={"here": upstream.url.replace("127.0.0.1", "localhost")}) as broker:
         response = broker.get("/here/x")
         assert response.status == 302
         place = response.fields.get("location", "http://127.0.0.1:8788/_undeclared/")

@@ -289,8 +289,8 @@ def test_statuses_without_a_body(broker, status):
 
 def test_unknown_length_becomes_chunked(broker):
     response = raw_answer(broker, b"HTTP/1.1 200 OK\r\n\r\nuntil the end", close=True)
-    assert response.fields[
-        "transfer-encoding"] == "chunked" and response.body == b"until the end" and response.complete
+    assert response.fields["transfer-encoding"] == "chunked"
+    assert response.body == b"until the end" and response.complete
 
 
 def test_upstream_of_http_1_0(broker):

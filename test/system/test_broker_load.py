@@ -260,7 +260,8 @@ def test_256_requests_at_once_by_default(tmp_path):
         go_on.wait(LONG)
         peer.answer()
 
-    with Upstream(serve_with(answer), tls=False) as upstream, Broker(tmp_path, gateway=upstream.url) as broker, \
+    with Upstream(serve_with(answer), tls=False) as upstream, \
+          Broker(tmp_path, gateway=upstream.url) as broker, \
             contextlib.ExitStack() as stack:
         clients = [stack.enter_context(broker.client()) for _ in range(256)]
         for client in clients:
@@ -361,7 +362,8 @@ def test_a_gibibyte_for_a_client_that_does_not_read(tmp_path):
                 left -= len(piece)
         return True
 
-    with Upstream(serve_with(answer)) as upstream, Broker(tmp_path, gateway=upstream.url) as broker, \
+    with Upstream(serve_with(answer)) as upstream, \
+          Broker(tmp_path, gateway=upstream.url) as broker, \
             broker.client() as slow:
         broker.get("/nope")
         before = broker.rss_kib()

@@ -221,7 +221,8 @@ def test_large_file_each_way_keeps_its_hash(tmp_path, chunked):
     try:
         (server.folder / "www" / "source").symlink_to(source)
         with Upstream(serve_with(receive)) as upstream, \
-                Broker(tmp_path, gateway=upstream.url, rules={"files": server.url}) as broker, Relay(broker) as relay:
+                Broker(tmp_path, gateway=upstream.url, rules={"files": server.url}) as broker, \
+                Relay(broker) as relay:
             down = subprocess.run(
                 f"{need('curl')} -sS --noproxy '*' {relay.url}/files/source | sha256sum",
                 shell=True,
@@ -259,7 +260,8 @@ def test_curl_reads_events_one_by_one(tmp_path):
                                stdout=subprocess.PIPE)
     try:
         ready = json.loads(gateway.stdout.readline())
-        with Broker(tmp_path, gateway=ready["url"], rules={"npm": ready["rule_url"]}, options=["--ca-file", ready["ca"]]) as broker, \
+        with Broker(tmp_path, gateway=ready["url"], rules={"npm": ready["rule_url"]},
+                    options=["--ca-file", ready["ca"]]) as broker, \
                 Relay(broker) as relay:
             result = curl("-N", "-d", "{}", f"{relay.url}/gateway/v1/messages")
             assert result.stdout.count(

@@ -361,7 +361,8 @@ def test_a_copy_made_under_other_rules_is_fetched_again(tmp_path, broker, upstre
             client,
             "npm",
             fields=[f"If-None-Match: {ours}", "If-Modified-Since: Mon, 01 Jan 2024 00:00:00 GMT"])
-        assert response.status == 200 and b"/_undeclared/files.example/packages/x.tgz" in response.body
+        assert response.status == 200
+        assert b"/_undeclared/files.example/packages/x.tgz" in response.body
         assert "If-" not in Answering.heads[-1]
         assert response.fields["etag"] != ours
 
@@ -380,7 +381,8 @@ def test_a_part_of_a_document_is_given_whole(broker):
     Answering.function = function
     with broker.client() as client:
         response = ask(client, "npm", fields=["Range: bytes=5-19", 'If-Range: "abc"'])
-        assert response.status == 200 and response.body == SEEN and "content-range" not in response.fields
+        assert response.status == 200 and response.body == SEEN
+        assert "content-range" not in response.fields
         assert len(Answering.heads) == 2 and "Range" not in Answering.heads[1]
         # and what is no such document keeps its parts
         def file(peer, head):
@@ -459,7 +461,8 @@ def test_link_header(broker, upstream):
     head = broker.get("/up/repos/x/items").head.decode()
     assert (f'Link: <{GUEST}/up/items?page=2>; rel="next", <{GUEST}/files/x>; rel=x; '
             f'title="<{upstream.url}/>"\r\n') in head
-    assert f"Link: <https://elsewhere.example/y>; rel=y, <{GUEST}/up/items?page=9>; rel=last\r\n" in head
+    link = f"<https://elsewhere.example/y>; rel=y, <{GUEST}/up/items?page=9>; rel=last"
+    assert f"Link: {link}\r\n" in head
 
 
 def test_an_undeclared_link_names_the_missing_rule(broker):

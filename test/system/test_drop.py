@@ -109,7 +109,8 @@ console.log(require("child_process").execSync("echo child").toString().trim());
 new Worker("require('worker_threads').parentPort.postMessage('worker')", { eval: true }).on("message", console.log);
 const server = http.createServer((q, a) => a.end("served")).listen(0, "127.0.0.1", async () => {
     console.log(await (await fetch(`http://127.0.0.1:${server.address().port}/`)).text());
-    fs.promises.readFile(__filename.length ? "/etc/hostname" : "").then(() => { console.log("read"); server.close(); });
+    fs.promises.readFile(__filename.length ? "/etc/hostname" : "").then(() =>
+    { console.log("read"); server.close(); });
 });
 """
     assert set(works(home, "node", "-e", script).split()) == {"child", "worker", "served", "read"}
@@ -155,8 +156,10 @@ for line in sys.stdin:
     print(name, "worked" if result >= 0 else errno.errorcode[ctypes.get_errno()])
 """
 NUMBERS = {  # x86_64, aarch64
-    "unshare": (272, 97), "mount": (165, 40), "setns": (308, 268), "io_uring_setup": (425, 425), "clone3": (435, 435),
-    "bpf": (321, 280), "keyctl": (250, 219), "ptrace": (101, 117), "memfd_create": (319, 279), "personality": (135, 92),
+    "unshare": (272, 97), "mount": (165, 40), "setns": (308, 268), "io_uring_setup": (425, 425),
+    "clone3": (435, 435),
+    "bpf": (321, 280), "keyctl": (250, 219), "ptrace": (101, 117), "memfd_create": (319, 279),
+    "personality": (135, 92),
     "userfaultfd": (323, 282), "fsopen": (430, 430),
 }
 

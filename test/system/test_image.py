@@ -87,7 +87,8 @@ def test_an_ordinary_user_builds_the_same_bytes(image, tmp_path):
     shutil.copy(BUILD / "sysroot" / ARCH / "bin" / "busybox", other / "sysroot" / "bin" / "busybox")
     with tarfile.open(tmp_path / "inputs.tar", "w") as tar:
         tar.add(other, "other")
-    script = 'd=$(mktemp -d) && cd "$d" && tar -x && other/rootfs/image.py "$0" other/sysroot other >&2 && ' \
+    script = 'd=$(mktemp -d) && cd "$d" && tar -x && ' \
+             'other/rootfs/image.py "$0" other/sysroot other >&2 && ' \
              'sha256sum other/rootfs.tar other/rootfs.erofs; rm -rf "$d"'
     with open(tmp_path / "inputs.tar", "rb") as inputs:
         done = subprocess.run([

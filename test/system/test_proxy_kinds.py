@@ -264,7 +264,8 @@ def test_connect_holds_nothing_of_the_guest(tmp_path):
         heads.append(head)
         peer.answer(b"", "403 Forbidden")
     with Upstream(serve_with(proxy), tls=False) as server, \
-            Broker(tmp_path, rules={"far": "https://far.example/base"}, options=["--proxy", server.url]) as broker:
+            Broker(tmp_path, rules={"far": "https://far.example/base"},
+                   options=["--proxy", server.url]) as broker:
         broker.get("/far/secret-path?token=1",
                    fields=[
                        "Authorization: Bearer guest", "Cookie: c",

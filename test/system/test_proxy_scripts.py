@@ -140,7 +140,8 @@ def test_script_behind_a_redirect(start, squid):
 
 def test_script_of_the_environment(tmp_path, squid, nginx, certificates):
     with ScriptServer(pac(f"PROXY localhost:{squid.port}")) as server, \
-            Broker(tmp_path, rules={"secure": nginx.secure, "plain": nginx.plain}, options=["--ca-file", str(certificates.ca)],
+            Broker(tmp_path, rules={"secure": nginx.secure, "plain": nginx.plain},
+                   options=["--ca-file", str(certificates.ca)],
                    environment={"all_proxy": f"pac+{server.url}"}) as broker:
         check(broker, f"localhost:{squid.port}")
 
@@ -162,7 +163,8 @@ def test_script_is_asked_for_scheme_host_and_port_only(start, nginx):
 def test_helpers_of_scripts(start, squid):
     """The functions that every PAC script may use."""
     broker = start("""function FindProxyForURL(url, host) {
-        if (!isPlainHostName('x') || !dnsDomainIs('a.b', '.b') || !shExpMatch('abc', 'a*') || dnsDomainLevels('a.b') != 1 ||
+        if (!isPlainHostName('x') || !dnsDomainIs('a.b', '.b') || !shExpMatch('abc', 'a*') ||
+            dnsDomainLevels('a.b') != 1 ||
             !isInNet('10.1.2.3', '10.0.0.0', '255.0.0.0') ||
                 isInNet('11.1.2.3', '10.0.0.0', '255.0.0.0') ||
             dnsResolve('localhost').indexOf('127.') != 0 && dnsResolve('localhost') != '::1')

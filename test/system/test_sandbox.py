@@ -76,7 +76,8 @@ for start in range(0, len(data), 32768):
         credit[stream] -= len(piece)
         if stream == 'stderr':
             piece = piece[::-1]
-        channel.send({'event': 'output', 'stream': stream, 'data': base64.b64encode(piece).decode()})
+        data = base64.b64encode(piece).decode()
+        channel.send({'event': 'output', 'stream': stream, 'data': data})
 """ + EXIT % "'code': 0"
     process = rig.start(scenario)
     out, err = process.communicate(timeout=PATIENCE)
@@ -91,7 +92,8 @@ def test_all_output_arrives_before_the_end_at_a_slow_reader(rig):
 import base64
 channel = guest.ready()
 for i in range(8):
-    channel.send({'event': 'output', 'stream': 'stdout', 'data': base64.b64encode(bytes([i]) * 32768).decode()})
+    data = base64.b64encode(bytes([i]) * 32768).decode()
+    channel.send({'event': 'output', 'stream': 'stdout', 'data': data})
 """ + EXIT % "'code': 3" + "; guest.note('acked')"
     process = rig.start(scenario)
     rig.wait_for_note("acked")  # the guest may power off although nobody has read yet
@@ -227,7 +229,8 @@ def test_what_qemu_says_is_shown(rig):
 
 
 def test_unknown_events_are_passed_on(rig):
-    scenario = "channel = guest.ready(); channel.send({'event': 'new', 'x': [1]}); " + EXIT % "'code': 0"
+    scenario = "channel = guest.ready(); channel.send({'event': 'new', 'x': [1]}); " \
+        + EXIT % "'code': 0"
     assert rig.run(scenario)[0] == 0
     assert {"event": "new", "x": [1]} in rig.events()
 
@@ -593,7 +596,8 @@ def test_a_stream_that_breaks_off_inside_is_no_end_outside(rig, last):
             receive_all(connection)
 
 
-@pytest.mark.parametrize("victim", ["--vsock-device", "--uds-path", "-append"], ids=["launcher", "device", "qemu"])
+@pytest.mark.parametrize("victim", ["--vsock-device", "--uds-path", "-append"],
+                     ids=["launcher", "device", "qemu"])
 def test_a_sandbox_that_dies_is_no_end_for_who_is_inside(rig, victim):
     part = """
     connection.sendall(b'a part')
@@ -664,7 +668,8 @@ def test_without_a_server_port_there_is_no_way_in(rig):
 
 def test_events_are_json_lines_without_output(rig):
     scenario = "channel = guest.ready();" \
-               "channel.send({'event': 'output', 'stream': 'stdout', 'data': 'aGk='}); " + EXIT % "'code': 0"
+               "channel.send({'event': 'output', 'stream': 'stdout', 'data': 'aGk='}); " \
+               + EXIT % "'code': 0"
     assert rig.run(scenario)[:2] == (0, b"hi")
     assert [event["event"] for event in rig.events()] == ["hello", "ready", "exit"]
     assert stat.S_IMODE(rig.events_file.stat().st_mode) == 0o600
@@ -720,7 +725,8 @@ def test_a_time_in_the_given_configuration_stays(rig):
 def test_a_closed_standard_output_and_input(rig):
     command = rig.command()
     shell = 'exec "$@" <&- >&- 2>&-'
-    scenario = "channel = guest.ready(); channel.send({'event': 'output', 'stream': 'stdout', 'data': 'aGk='}); " \
+    scenario = "channel = guest.ready(); " \
+        "channel.send({'event': 'output', 'stream': 'stdout', 'data': 'aGk='}); " \
                "assert channel.wait_for('input')['eof']; " + EXIT % "'code': 6"
     result = subprocess.run(["sh", "-c", shell, "sh", *command],
                             env=rig.environment(scenario),

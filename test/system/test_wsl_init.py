@@ -45,7 +45,8 @@ def able():
         if shutil.which(program) is None:
             return f"{program} is missing"
     probe = "mount -t tmpfs t /mnt && mkdir /mnt/l /mnt/u /mnt/w /mnt/m && " \
-            "mount -t overlay o -o lowerdir=/mnt/l,upperdir=/mnt/u,workdir=/mnt/w /mnt/m && nft add table inet t"
+            "mount -t overlay o -o lowerdir=/mnt/l,upperdir=/mnt/u,workdir=/mnt/w /mnt/m && " \
+            "nft add table inet t"
     done = subprocess.run(["unshare", "-m", "-n", "sh", "-c", probe],
                           capture_output=True,
                           text=True)
@@ -252,7 +253,8 @@ def test_shared_descriptions_stay_blocking(rig):
 
 def test_windows_and_wsl_are_hidden(rig):
     script = """
-        for path in /init /run/WSL /mnt/wsl /mnt/wslg /mnt/c/Windows /proc/sys/fs/binfmt_misc/register /dev/kmsg \
+        for path in /init /run/WSL /mnt/wsl /mnt/wslg /mnt/c/Windows \
+            /proc/sys/fs/binfmt_misc/register /dev/kmsg \
                 /dev/console /dev/vsock; do [ -e $path ] && echo "there: $path"; done
         env | grep -i WSL; cut -d' ' -f5 /proc/self/mountinfo | sort | tr '\\n' ' '; echo;
             ls /dev | tr '\\n' ' '; echo

@@ -62,11 +62,13 @@ case_yarn_berry() { # which corepack fetches first
 
 case_pip() {
     python3 -m pip install --target site world-app world-html &&
-        PYTHONPATH=site python3 -c 'import world_app, world_html; print("names:", world_app.NAMES, world_html.NAME)'
+        PYTHONPATH=site python3 \
+            -c 'import world_app, world_html; print("names:", world_app.NAMES, world_html.NAME)'
 }
 
 case_cargo() {
-    printf '[package]\nname = "mine"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\nworld-app = "1"\n' >Cargo.toml
+    printf '[package]\nname = "mine"\nversion = "0.1.0"\nedition = "2021"\n' >Cargo.toml
+    printf '[dependencies]\nworld-app = "1"\n' >>Cargo.toml
     mkdir src
     echo 'pub fn nothing() {}' >src/lib.rs
     cargo fetch && grep -q "$(printf 'name = "world-lib"')" Cargo.lock || return
@@ -93,7 +95,8 @@ case_git_lfs() {
 }
 
 case_archive() { # of a host that answers with a redirect to another host
-    curl --silent --show-error --fail-with-body --location --output a.tar.gz "$base/github/acme/app/archive/v1.tar.gz" &&
+    curl --silent --show-error --fail-with-body --location --output a.tar.gz \
+        "$base/github/acme/app/archive/v1.tar.gz" &&
         tar -tzf a.tar.gz || { cat a.tar.gz; return 1; }
 }
 

@@ -70,7 +70,8 @@ class Authority:
 
     def __init__(self, folder):
         folder.mkdir()
-        self.ca, self.certificate, self.key = folder / "ca.pem", folder / "world.pem", folder / "world.key"
+        self.ca, self.key = folder / "ca.pem", folder / "world.key"
+        self.certificate = folder / "world.pem"
         run = functools.partial(subprocess.run, check=True, capture_output=True)
         new = [
             "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
@@ -213,16 +214,19 @@ class World:
                 f"{places} }}\n")
 
     def _npm(self):
-        return f"""location / {{ proxy_pass http://127.0.0.1:{self.npm_port}; proxy_http_version 1.1;
+        return f"""location / {{ proxy_pass http://127.0.0.1:{self.npm_port};
+            proxy_http_version 1.1;
                    proxy_set_header Host $http_host; proxy_set_header X-Forwarded-Proto https; }}"""
 
     def _pypi(self):
         """A project that stands in index.json too is served as PEP 691 to who asks for it."""
-        return """location ~ ^/simple/[^/]+/$ { types { application/vnd.pypi.simple.v1+json json; text/html html; }
+        return """location ~ ^/simple/[^/]+/$ { types { application/vnd.pypi.simple.v1+json json;
+            text/html html; }
                   try_files $uri$pypi_index $uri/index.html =404; add_header Vary Accept; }"""
 
     def _github(self):
-        return f"""location ~ ^/(.+)/archive/(.+)$ {{ return 302 {self.url('github-archive')}/$1/$2; }}
+        return f"""location ~ ^/(.+)/archive/(.+)$
+            {{ return 302 {self.url('github-archive')}/$1/$2; }}
                    location / {{ proxy_pass http://127.0.0.1:{self.git_port};
                        proxy_http_version 1.1;
                    proxy_set_header Host $http_host; proxy_request_buffering on; }}"""

@@ -3,7 +3,8 @@ const assert = require('assert'), http = require('http'), os = require('os');
 const body = Buffer.alloc(1 << 20, 'x');
 const server = http.createServer((request, response) => request.pipe(response));
 server.listen(0, '127.0.0.1', async () => {
-  const answer = await fetch(`http://127.0.0.1:${server.address().port}/`, { method: 'POST', body });
+  const answer = await fetch(`http://127.0.0.1:${server.address().port}/`,
+    { method: 'POST', body });
   assert.strictEqual(answer.status, 200);
   assert.ok(body.equals(Buffer.from(await answer.arrayBuffer())));
   const interfaces = os.networkInterfaces();

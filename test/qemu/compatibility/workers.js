@@ -8,7 +8,8 @@ if (isMainThread) {
     new Worker(__filename, { workerData: shared }).on('message', () => {
       if (--left === 0) {
         if (counter[0] !== COUNT * ROUNDS) process.exit(1);
-        console.log(`${COUNT} workers, ${counter[0]} additions, cpus: ${require('os').cpus().length}`);
+        const cpus = require('os').cpus().length;
+        console.log(`${COUNT} workers, ${counter[0]} additions, cpus: ${cpus}`);
       }
     });
 } else {
