@@ -5,8 +5,8 @@ same at the largest number as at a small one.
                        limit is 512). What each takes of
                        memory, and what a request takes of a processor while all those idle
     rules              1 to 1000 names in sandbox-egress.json: processor time of the broker's start
-                       and of a request to the last one; inside, instructions of the stages that read
-                       the names and write them for others
+                       and of a request to the last one; inside, instructions of the stages
+                       that read the names and write them for others
     mounts             1 to 64 folders: the stage `mounts` of a boot, in milliseconds and
                        instructions, and the boot until then
     documents          1 KB to 50 MB through a rule: as they are, and an npm document whose links

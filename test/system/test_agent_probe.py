@@ -15,8 +15,8 @@ import time
 
 import pytest
 
-from relay_harness import TOP, BUILD, PREFACE, TOKEN, accept, dial_of, eventually, in_thread, listen_tcp, \
-    listen_unix, read_all, read_exactly, running
+from relay_harness import TOP, BUILD, PREFACE, TOKEN, accept, dial_of, eventually, in_thread, \
+    listen_tcp, listen_unix, read_all, read_exactly, running
 
 sys.path.insert(0, str(TOP / "test/world"))
 from ports import free_port  # noqa: E402
