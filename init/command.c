@@ -13,6 +13,7 @@
 #include "common/os/cleanup.h"
 #include "common/text/encoding.h"
 #include "init/host/events.h"
+#include "init/host_time.h"
 #include "init/machine/machine.h"
 #include "init/phase.h"
 
@@ -47,16 +48,23 @@ static int take_name(const struct json *document, const char *name, char out[NAM
     return 0;
 }
 
+/* With a number it answers the event of that number; without one it is the present time. */
 static int run_time(struct sandbox *sandbox, const struct json *document, struct failure *why)
 {
-    int64_t unix_ns;
-    bool changed;
+    int64_t unix_ns, number, age_max_ns = 0;
     int result = take_number(document, "unix_ns", 1, INT64_MAX, &unix_ns, why);
 
-    if (result == 0 && sandbox->place == PLACE_WSL)
+    if (result < 0)
+        return result;
+    if (sandbox->place == PLACE_WSL)
         return failure_set(why, EPERM,
                            "the clock cannot be set in WSL: all distributions share it");
-    return result < 0 ? result : clock_set(unix_ns, &changed, why);
+    if (json_member(document, 0, "number") != 0) {
+        result = take_number(document, "number", 1, INT64_MAX, &number, why);
+        if (result == 0)
+            result = host_time_answered(sandbox, number, &age_max_ns, why);
+    }
+    return result < 0 ? result : clock_set(unix_ns, age_max_ns, why);
 }
 
 static int run_input(struct sandbox *sandbox, const struct json *document, struct failure *why)

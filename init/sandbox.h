@@ -31,7 +31,14 @@ enum phase {
 };
 
 /* One-shot timers of the event loop. */
-enum timer { TIMER_READY_PROBE, TIMER_READY_LIMIT, TIMER_AGENT_RESTART, TIMER_PHASE, TIMER_COUNT };
+enum timer {
+    TIMER_READY_PROBE,
+    TIMER_READY_LIMIT,
+    TIMER_AGENT_RESTART,
+    TIMER_PHASE,
+    TIMER_TIME, /* off while the host owes an answer to the event `time`, and in WSL */
+    TIMER_COUNT
+};
 
 struct sandbox {
     enum boot_place place;
@@ -54,6 +61,8 @@ struct sandbox {
     bool acknowledged;
     int64_t timers[TIMER_COUNT]; /* CLOCK_MONOTONIC; 0: off */
     int64_t probe_wait_ns;
+    int64_t time_number;   /* of the last event `time` */
+    int64_t time_asked_ns; /* when that event, or `hello`, was sent; CLOCK_MONOTONIC */
     int signal_fd;
     int own_cgroup_fd;      /* WSL: the cgroup in which codev-init was started; -1 without one */
     uint32_t witness_count; /* WSL: listeners outside, for the self-test */

@@ -2,6 +2,7 @@
 INIT_MAIN := init/main.c
 INIT_SRCS := \
     init/command.c \
+    init/host_time.c \
     init/outside.c \
     init/outside_serve.c \
     init/phase.c \

@@ -71,7 +71,8 @@ static int await_line(struct control *control, int64_t deadline, char **line, si
 
 int start_config(struct sandbox *sandbox, struct failure *why)
 {
-    const int64_t deadline = io_monotonic_ns() + CONTROL_CONFIG_TIMEOUT_MS * MILLISECONDS;
+    const int64_t begin = io_monotonic_ns();
+    const int64_t deadline = begin + CONTROL_CONFIG_TIMEOUT_MS * MILLISECONDS;
     char *line;
     size_t length;
     int result = 0;
@@ -84,14 +85,17 @@ int start_config(struct sandbox *sandbox, struct failure *why)
         return result;
     result = boot_config_parse(&sandbox->config, sandbox->place, line, length, why);
     secret_wipe(line, length);
+    sandbox->time_asked_ns = begin;
     return result;
 }
 
 int start_clock(struct sandbox *sandbox, struct failure *why)
 {
-    bool changed;
+    int64_t age_max_ns = io_monotonic_ns() - sandbox->time_asked_ns;
 
-    return clock_set(sandbox->config.unix_ns, &changed, why);
+    if (age_max_ns > CLOCK_AHEAD_MAX_NS) /* the host may have been long in coming */
+        age_max_ns = CLOCK_AHEAD_MAX_NS;
+    return clock_set(sandbox->config.unix_ns, age_max_ns, why);
 }
 
 int start_hostname(struct sandbox *sandbox, struct failure *why)

@@ -22,6 +22,7 @@
 #include "common/os/io.h"
 #include "init/command.h"
 #include "init/host/events.h"
+#include "init/host_time.h"
 #include "init/phase.h"
 #include "init/shutdown.h"
 #include "init/wsl/wsl_link.h"
@@ -44,6 +45,8 @@ void supervise_begin(struct sandbox *sandbox)
 {
     const int64_t now = io_monotonic_ns();
 
+    if (sandbox->place == PLACE_MACHINE)
+        sandbox->timers[TIMER_TIME] = now;
     if (sandbox->config.server.port == 0) {
         phase_set(sandbox, PHASE_RUNNING, 0);
         return;
@@ -182,10 +185,9 @@ static void expire_agent(struct sandbox *sandbox, int64_t now)
 }
 
 static void (*const timer_expired[])(struct sandbox *sandbox, int64_t now) = {
-    [TIMER_READY_PROBE] = expire_probe,
-    [TIMER_READY_LIMIT] = expire_ready,
-    [TIMER_AGENT_RESTART] = expire_agent,
-    [TIMER_PHASE] = phase_expire,
+    [TIMER_READY_PROBE] = expire_probe,   [TIMER_READY_LIMIT] = expire_ready,
+    [TIMER_AGENT_RESTART] = expire_agent, [TIMER_PHASE] = phase_expire,
+    [TIMER_TIME] = host_time_ask,
 };
 static_assert(ARRAY_LENGTH(timer_expired) == TIMER_COUNT, "a function for every timer");
 

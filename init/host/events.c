@@ -99,6 +99,14 @@ int event_input_credit(struct control *control, int64_t bytes)
     return control_event_end(control);
 }
 
+int event_time(struct control *control, int64_t number)
+{
+    struct json_writer *writer = control_event_begin(control, "time", CONTROL_MAY_LOSE);
+
+    json_member_int(writer, "number", number);
+    return control_event_end(control);
+}
+
 int event_exit(struct control *control, int wait_status)
 {
     struct json_writer *writer = control_event_begin(control, "exit", CONTROL_MUST);

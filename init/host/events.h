@@ -33,6 +33,7 @@ int event_warning(struct control *control,
 int event_firewall(struct control *control, const char *state);
 int event_dropped(struct control *control, int64_t lines);
 int event_input_credit(struct control *control, int64_t bytes);
+int event_time(struct control *control, int64_t number);  /* asks for the host's time */
 int event_exit(struct control *control, int wait_status); /* as waitpid(2) returns it */
 
 #endif

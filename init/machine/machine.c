@@ -12,24 +12,35 @@
 #include "common/text/escape.h"
 
 #define NANOSECONDS 1000000000LL
-#define CLOCK_TOLERANCE_NS (100 * MILLISECONDS)
 
-int clock_set(int64_t unix_ns, bool *changed, struct failure *why)
+int64_t clock_choose(int64_t clock_ns, int64_t unix_ns, int64_t age_max_ns)
 {
-    struct timespec now, wanted = {.tv_sec = (time_t)(unix_ns / NANOSECONDS),
-                                   .tv_nsec = (long)(unix_ns % NANOSECONDS)};
+    const int64_t ahead = clock_ns - unix_ns;
+    int64_t age = age_max_ns;
 
-    *changed = false;
+    if (ahead >= 0 && ahead <= age_max_ns + CLOCK_AHEAD_MAX_NS)
+        return 0;
+    if (ahead < 0 && age > CLOCK_AHEAD_MAX_NS)
+        age = CLOCK_AHEAD_MAX_NS; /* else it might have to be set back again */
+    return unix_ns <= INT64_MAX - age ? unix_ns + age : INT64_MAX;
+}
+
+int clock_set(int64_t unix_ns, int64_t age_max_ns, struct failure *why)
+{
+    struct timespec now;
+
     if (unix_ns <= 0)
         return 0;
     if (clock_gettime(CLOCK_REALTIME, &now) < 0)
         return failure_errno(why, errno, "read the clock");
-    int64_t difference = unix_ns - ((int64_t)now.tv_sec * NANOSECONDS + now.tv_nsec);
-    if (difference >= -CLOCK_TOLERANCE_NS && difference <= CLOCK_TOLERANCE_NS)
+    int64_t chosen =
+        clock_choose((int64_t)now.tv_sec * NANOSECONDS + now.tv_nsec, unix_ns, age_max_ns);
+    if (chosen == 0)
         return 0;
+    struct timespec wanted = {.tv_sec = (time_t)(chosen / NANOSECONDS),
+                              .tv_nsec = (long)(chosen % NANOSECONDS)};
     if (clock_settime(CLOCK_REALTIME, &wanted) < 0)
         return failure_errno(why, errno, "set the clock");
-    *changed = true;
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -135,7 +136,32 @@ static int probe_mark(int argc, char **argv)
     return PROBE_DONE;
 }
 
+static long long unix_ns(const struct timespec *time)
+{
+    return time->tv_sec * 1000000000LL + time->tv_nsec;
+}
+
+/* The guest's time of day, and with a file that of whoever keeps its folder. */
+static int probe_clock(int argc, char **argv)
+{
+    struct timespec before, after;
+    struct stat status;
+    clock_gettime(CLOCK_REALTIME, &before);
+    if (argc < 2) {
+        printf("clock %lld\n", unix_ns(&before));
+        return PROBE_DONE;
+    }
+    int fd = open(argv[1], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0 || write(fd, "", 1) != 1 || close(fd) || stat(argv[1], &status))
+        probe_die("%s: %s", argv[1], strerror(errno));
+    clock_gettime(CLOCK_REALTIME, &after);
+    printf("clock %lld %lld %lld\n", unix_ns(&before), unix_ns(&status.st_mtim), unix_ns(&after));
+    return PROBE_DONE;
+}
+
 static const struct probe_verb verbs[] = {
+    {"clock", "[FILE]", "prints the time of day in ns; makes FILE: its time, and the time again",
+     NULL, probe_clock, 0, 1},
     {"mark", "NAME", "prints the time since the machine started, in ns", NULL, probe_mark, 1, 1},
     {"status", "", "uids, gids, capabilities, NoNewPrivs, Seccomp", NULL, probe_status_lines, 0, 0},
     {"orphans", "N", "N orphans; done when none is left a zombie", NULL, probe_orphans, 1, 1},

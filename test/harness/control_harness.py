@@ -57,6 +57,7 @@ class Guest:
     def __init__(self, configuration, append="", witness="", listen=True, image=None):
         self.image = image or sanitizer_harness.IMAGE
         self.configuration, self.connection, self.rest = configuration, None, b""
+        self.questions = []  # the events `time`: a test answers them or does not
         self.events, self.output = [], {"stdout": b"", "stderr": b"", "tty": b""}
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="codev-c-", dir="/tmp"))
         self.listener = socket.socket(socket.AF_UNIX)
@@ -158,6 +159,8 @@ class Guest:
             self.output[event["stream"]] += data
             if credit and self.configuration["server"]["stdio"] != "log":
                 self.send({"command": "credit", "stream": event["stream"], "bytes": len(data)})
+        elif event["event"] == "time":
+            self.questions.append(event)
         else:
             self.events.append(event)
         return event
@@ -168,6 +171,12 @@ class Guest:
             assert event is not None, f"the channel ended before {names}"
             if event["event"] in names:
                 return event
+
+    def question(self, number):
+        """Waits until the guest has asked for the time so often."""
+        while len(self.questions) < number:
+            assert self.event() is not None, f"the channel ended before question {number}"
+        assert self.questions[-1] == {"event": "time", "number": number}
 
     def see(self, data, stream="stdout"):
         """Waits until this output holds the bytes."""

@@ -10,6 +10,8 @@ import pytest
 
 from machine_harness import PROBE, Look, Sandbox, run, wait_for
 
+SKEW = 0.2  # seconds
+
 
 @pytest.fixture(scope="module")
 def scene():
@@ -98,6 +100,17 @@ def test_clock_of_the_guest_is_the_hosts(base):
     assert float(words[0]) < 60
     for moment in words[2:4]:
         assert int(before) - 1 <= int(moment) <= after + 1
+
+
+def test_a_file_made_right_after_the_start_is_not_of_the_future():
+    """The host's clock dates them: in a guest that is late make says "Clock skew detected"."""
+    with tempfile.TemporaryDirectory(prefix="codev-f-", dir="/tmp") as folder:
+        os.chmod(folder, 0o777)
+        mount = ["--mount", f"{folder}:/workspace/work"]
+        sandbox = run(f"{PROBE} clock /workspace/work/file", mount)
+    assert sandbox.status == 0, sandbox.describe()
+    before, file, after = (int(word) / 1e9 for word in sandbox.text().split()[1:])
+    assert before - SKEW <= file <= after + SKEW, sandbox.text()
 
 
 def test_every_byte_arrives_through_pipes():

@@ -289,6 +289,40 @@ def test_what_is_not_understood_is_a_warning():
         assert texts[0] == "unknown command: dance"
 
 
+def test_the_guest_asks_for_the_time():
+    """One question at a time. Its answer may be as old as the question: an old time does not set a
+    right clock back."""
+    with Guest(config("while read line; do echo now $(date +%s).; done")) as guest:
+        def seconds():
+            before = len(guest.output["stdout"])
+            guest.type(b"\n")
+            while b"." not in guest.output["stdout"][before:]:
+                guest.event()
+            return int(guest.output["stdout"][before:].split()[1].rstrip(b"."))
+
+        guest.begin()
+        guest.send({"command": "time", "unix_ns": time.time_ns()})
+        guest.question(1)
+        asked, before = time.time_ns(), time.time()
+        time.sleep(8)  # longer than the time between an answer and the next question
+        assert seconds() >= int(before) + 6 and len(guest.questions) == 1
+        guest.send({"command": "time", "unix_ns": asked, "number": 1})
+        assert seconds() >= int(before) + 6
+        guest.question(2)
+        guest.send({"command": "time", "unix_ns": 2000000000 * 10**9, "number": 2})
+        assert 0 <= seconds() - 2000000000 < 60
+        for number in (2, 7, 0, "3"):
+            guest.send({"command": "time", "unix_ns": 1900000000 * 10**9, "number": number})
+        guest.question(3)
+        assert 0 <= seconds() - 2000000000 < 60
+        guest.send({"command": "time", "unix_ns": time.time_ns(), "number": 3})
+        assert abs(seconds() - time.time()) < 60
+        texts = [event["text"] for event in guest.named("warning")]
+        assert len(texts) == 4 and all("number" in text for text in texts), texts
+        guest.send({"command": "input", "eof": True})
+        assert guest.end() == {"event": "exit", "code": 0}
+
+
 def test_time():
     with Guest(config("read line; date +%s")) as guest:
         guest.begin()
