@@ -9,8 +9,7 @@ static struct boot_config config;
 static void check_path(const char *path)
 {
     FUZZ_CHECK(path[0] == '/');
-    FUZZ_CHECK(strstr(path, "//") == NULL && strstr(path, "/../") == NULL &&
-               strstr(path, "/./") == NULL);
+    FUZZ_CHECK(!strstr(path, "//") && !strstr(path, "/../") && !strstr(path, "/./"));
 }
 
 static void check_mounts(void)
@@ -19,7 +18,7 @@ static void check_mounts(void)
     for (unsigned i = 0; i < config.mount_count; i++) {
         const struct boot_mount *mount = &config.mounts[i];
         FUZZ_CHECK(mount->type < MOUNT_TYPE_COUNT && mount->type != MOUNT_DRVFS);
-        FUZZ_CHECK(mount->source != NULL && strlen(mount->target) > 3);
+        FUZZ_CHECK(mount->source && strlen(mount->target) > 3);
         check_path(mount->target);
         for (unsigned other = 0; other < i; other++)
             FUZZ_CHECK(strcmp(config.mounts[other].target, mount->target) != 0);
@@ -30,11 +29,11 @@ static void check_server(const struct boot_server *server)
 {
     unsigned count = 0;
 
-    FUZZ_CHECK(server->argv != NULL && server->argv[0] != NULL && server->argv[0][0] != '\0');
-    while (server->argv[count] != NULL)
+    FUZZ_CHECK(server->argv && server->argv[0] && server->argv[0][0] != '\0');
+    while (server->argv[count])
         count++;
     FUZZ_CHECK(count <= BOOT_ARGUMENTS_MAX);
-    for (count = 0; server->env[count] != NULL; count++)
+    for (count = 0; server->env[count]; count++)
         FUZZ_CHECK(strchr(server->env[count], '=') > server->env[count]);
     FUZZ_CHECK(count <= BOOT_ENVIRONMENT_MAX);
     check_path(server->cwd);
@@ -49,8 +48,7 @@ static void parse_in(enum boot_place place, const uint8_t *data, size_t size)
         FUZZ_CHECK(why.text[0] != '\0');
         return;
     }
-    FUZZ_CHECK(config.id[0] != '\0' && strlen(config.id) <= BOOT_ID_MAX &&
-               strchr(config.id, '/') == NULL);
+    FUZZ_CHECK(config.id[0] != '\0' && strlen(config.id) <= BOOT_ID_MAX && !strchr(config.id, '/'));
     FUZZ_CHECK(config.account_uid != 0 && config.account_gid != 0);
     FUZZ_CHECK(config.relay.present
                    ? secret_is_hex(config.relay.token) && config.relay.transport_count > 0

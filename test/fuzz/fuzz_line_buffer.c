@@ -29,10 +29,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int result;
         while ((result = line_buffer_take(&buffer, &line, &length)) == 1) {
             FUZZ_CHECK(memcmp(line, data + taken, length) == 0 && line[length] == '\0');
-            FUZZ_CHECK(memchr(line, '\n', length) == NULL && data[taken + length] == '\n');
+            FUZZ_CHECK(!memchr(line, '\n', length) && data[taken + length] == '\n');
             taken += length + 1;
         }
-        FUZZ_CHECK(memchr(data + taken, '\n', given - taken) == NULL);
+        FUZZ_CHECK(!memchr(data + taken, '\n', given - taken));
         FUZZ_CHECK(result == (given - taken == capacity ? -EMSGSIZE : 0));
         if (result < 0)
             return 0;

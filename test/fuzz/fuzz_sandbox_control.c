@@ -8,12 +8,12 @@
 static void check(const struct control *control, const struct control_event *event)
 {
     FUZZ_CHECK(event->kind < EVENT_KIND_COUNT);
-    FUZZ_CHECK(memchr(event->name, '\0', sizeof(event->name)) != NULL);
-    FUZZ_CHECK(memchr(event->text, '\0', sizeof(event->text)) != NULL);
+    FUZZ_CHECK(memchr(event->name, '\0', sizeof(event->name)));
+    FUZZ_CHECK(memchr(event->text, '\0', sizeof(event->text)));
     FUZZ_CHECK(event->length <= CONTROL_DATA_MAX);
     FUZZ_CHECK(event->ms >= 0 && event->ms < 1e9);
     FUZZ_CHECK(control->input_credit <= CONTROL_CREDIT_INITIAL);
-    FUZZ_CHECK(memchr(event->line, '\n', event->line_length) == NULL);
+    FUZZ_CHECK(!memchr(event->line, '\n', event->line_length));
     if (event->kind == EVENT_OUTPUT)
         FUZZ_CHECK(event->stream < STREAM_COUNT);
     if (event->kind == EVENT_EXIT)

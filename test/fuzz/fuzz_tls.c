@@ -14,7 +14,7 @@ static struct tls_server server;
 static br_ssl_engine_context *broker_end(void)
 {
     struct failure why;
-    if (server.sessions == NULL && tls_server_open(&server, 1, &why) < 0)
+    if (!server.sessions && tls_server_open(&server, 1, &why) < 0)
         abort();
     return tls_server_begin(&server, 0)->engine;
 }
@@ -38,7 +38,7 @@ static br_ssl_engine_context *relay_end(void)
 static void drain(br_ssl_engine_context *engine)
 {
     size_t length;
-    while (br_ssl_engine_sendrec_buf(engine, &length) != NULL)
+    while (br_ssl_engine_sendrec_buf(engine, &length))
         br_ssl_engine_sendrec_ack(engine, length);
 }
 
@@ -51,15 +51,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t at = 2; at < size;) {
         drain(engine);
         uint8_t *room = br_ssl_engine_recvrec_buf(engine, &length);
-        if (room == NULL)
+        if (!room)
             break;
         length = length < piece ? length : piece;
         length = length < size - at ? length : size - at;
         memcpy(room, data + at, length);
         br_ssl_engine_recvrec_ack(engine, length);
         at += length;
-        FUZZ_CHECK(br_ssl_engine_recvapp_buf(engine, &length) == NULL);
-        FUZZ_CHECK(br_ssl_engine_sendapp_buf(engine, &length) == NULL);
+        FUZZ_CHECK(!br_ssl_engine_recvapp_buf(engine, &length));
+        FUZZ_CHECK(!br_ssl_engine_sendapp_buf(engine, &length));
     }
     return 0;
 }

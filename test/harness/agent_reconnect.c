@@ -72,7 +72,7 @@ static int has_command(int fd, char *line, size_t size)
             return 0;
         line[length < 0 ? 0 : length] = '\0';
         char *newline = length < 0 ? NULL : strchr(line, '\n');
-        if (newline != NULL) {
+        if (newline) {
             *newline = '\0';
             return 1;
         }
@@ -84,7 +84,7 @@ static void read_targets(struct attempt *attempt, char *line)
 {
     struct failure why;
     char *rest = NULL;
-    for (char *word = strtok_r(line + sizeof(COMMAND) - 1, " ", &rest); word != NULL;
+    for (char *word = strtok_r(line + sizeof(COMMAND) - 1, " ", &rest); word;
          word = strtok_r(NULL, " ", &rest))
         if (attempt->target_count < TARGETS_MAX &&
             endpoint_parse_dial(&attempt->targets[attempt->target_count], word, &why) == 0)

@@ -102,8 +102,8 @@ static int refusal_of(const struct nlmsghdr *message)
         return fake.owner_error;
     if (refusal->error == 0 || refusal->times == 0 || refusal->type != type)
         return 0;
-    if (refusal->holding != NULL &&
-        memmem(message, message->nlmsg_len, refusal->holding, strlen(refusal->holding)) == NULL)
+    if (refusal->holding &&
+        !memmem(message, message->nlmsg_len, refusal->holding, strlen(refusal->holding)))
         return 0;
     return refusal->error;
 }
@@ -172,7 +172,7 @@ static void dump_object(const struct fake_object *object, uint32_t sequence, con
     struct nlmsghdr *header =
         start(bytes, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | object->type), flags, sequence);
     struct nfgenmsg *generic = mnl_nlmsg_put_extra_header(header, sizeof(*generic));
-    generic->nfgen_family = family == NULL ? 1 : 2; /* NFPROTO_INET, NFPROTO_IPV4 */
+    generic->nfgen_family = !family ? 1 : 2; /* NFPROTO_INET, NFPROTO_IPV4 */
     memcpy(mnl_nlmsg_get_payload_tail(header), object->attributes, object->length);
     header->nlmsg_len += object->length;
     if (object->type == NFT_MSG_NEWTABLE) {

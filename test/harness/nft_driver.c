@@ -69,7 +69,7 @@ int main(void)
         return 1;
     }
     printf("loaded\n");
-    while (fgets(line, sizeof(line), stdin) != NULL) {
+    while (fgets(line, sizeof(line), stdin)) {
         if (strcmp(line, "check\n") == 0)
             wait_and_look(&firewall);
         else if (strcmp(line, "look\n") == 0)

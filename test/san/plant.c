@@ -26,7 +26,7 @@ static int wanted(const char *line, const char *fault)
     char name[64] = " codev.san=";
     strcat(name, program_invocation_short_name);
     strcat(name, fault);
-    return strstr(line, name) != NULL;
+    return strstr(line, name);
 }
 
 __attribute__((constructor)) static void plant(void)

@@ -102,7 +102,7 @@ static bool block_is_repetition(const struct qemu_plugin_tb *block)
 
     return qemu_plugin_tb_n_insns(block) == 1 && size >= 2 && size <= 4 &&
            (bytes[0] == 0xf2 || bytes[0] == 0xf3) &&
-           memchr(string_instructions, bytes[size - 1], sizeof(string_instructions) - 1) != NULL;
+           memchr(string_instructions, bytes[size - 1], sizeof(string_instructions) - 1);
 }
 
 static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
@@ -144,11 +144,11 @@ EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *
     for (int i = 0; i < argc; i++) {
         bool understood = strncmp(argv[i], "mark=", 5) == 0 && mark_read(argv[i] + 5);
         if (!understood && strncmp(argv[i], "out=", 4) == 0)
-            understood = (out = fopen(argv[i] + 4, "r+")) != NULL;
+            understood = (out = fopen(argv[i] + 4, "r+"));
         if (!understood)
             return -1;
     }
-    if (out == NULL || mark_count == 0)
+    if (!out || mark_count == 0)
         return -1;
     qemu_plugin_register_vcpu_tb_trans_cb(id, block_translated);
     return 0;

@@ -13,7 +13,7 @@ static SSL_CTX *context;
 void channel_load(const char *certificate, const char *key)
 {
     context = SSL_CTX_new(TLS_server_method());
-    if (context == NULL || SSL_CTX_use_certificate_chain_file(context, certificate) != 1 ||
+    if (!context || SSL_CTX_use_certificate_chain_file(context, certificate) != 1 ||
         SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
         load_die("read the certificate and its key");
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
@@ -23,10 +23,10 @@ void channel_load(const char *certificate, const char *key)
 void channel_open(struct channel *channel, int fd)
 {
     *channel = (struct channel){.fd = fd};
-    if (context == NULL)
+    if (!context)
         return;
     SSL *tls = SSL_new(context);
-    if (tls == NULL || SSL_set_fd(tls, fd) != 1)
+    if (!tls || SSL_set_fd(tls, fd) != 1)
         load_die("begin TLS");
     SSL_set_accept_state(tls);
     channel->tls = tls;
@@ -47,7 +47,7 @@ static ssize_t outcome(SSL *tls, int result)
 
 ssize_t channel_read(struct channel *channel, void *out, size_t size)
 {
-    if (channel->tls == NULL) {
+    if (!channel->tls) {
         ssize_t got = recv(channel->fd, out, size, MSG_DONTWAIT);
         return got < 0 ? -errno : got;
     }
@@ -57,7 +57,7 @@ ssize_t channel_read(struct channel *channel, void *out, size_t size)
 
 ssize_t channel_write(struct channel *channel, const void *data, size_t length)
 {
-    if (channel->tls == NULL) {
+    if (!channel->tls) {
         ssize_t put = send(channel->fd, data, length, MSG_NOSIGNAL | MSG_DONTWAIT);
         return put < 0 ? -errno : put;
     }

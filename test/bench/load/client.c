@@ -231,13 +231,13 @@ static void prepare(struct load_options *given)
     connections = calloc(options->connections, sizeof(*connections));
     samples = malloc(SAMPLES_MAX * sizeof(*samples));
     epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (connections == NULL || samples == NULL || epoll < 0)
+    if (!connections || !samples || epoll < 0)
         load_die("prepare the client");
     memset(pattern, 'x', sizeof(pattern));
     head_length[0] = load_request_head(options, head[0]);
     memcpy(head[1], head[0], head_length[0]);
     head_length[1] = head_length[0];
-    if (options->preface != NULL)
+    if (options->preface)
         head_length[1] =
             (size_t)snprintf(head[1], LOAD_HEAD_MAX, "CODEV/1 %s\r\n%s", options->preface, head[0]);
     measure_from = io_monotonic_ns();

@@ -68,10 +68,10 @@ static void open_all(const struct load_options *options)
     char head[LOAD_HEAD_MAX], first[LOAD_HEAD_MAX];
     size_t length = load_request_head(options, head);
     memcpy(first, head, length + 1);
-    if (options->preface != NULL)
+    if (options->preface)
         length = (size_t)snprintf(first, sizeof(first), "CODEV/1 %s\r\n%s", options->preface, head);
     streams = calloc(options->connections, sizeof(*streams));
-    if (streams == NULL)
+    if (!streams)
         load_die("prepare");
     for (unsigned i = 0; i < options->connections; i++) {
         streams[i].fd = load_connect(&options->peer);
@@ -85,7 +85,7 @@ static void open_all(const struct load_options *options)
 static bool wait_for_line(void)
 {
     char line[16];
-    return fgets(line, sizeof(line), stdin) != NULL;
+    return fgets(line, sizeof(line), stdin);
 }
 
 int load_idle(struct load_options *options)
@@ -131,7 +131,7 @@ int load_streams(struct load_options *options)
     struct epoll_event ready[256];
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     samples = malloc(SAMPLES_MAX * sizeof(*samples));
-    if (epoll < 0 || samples == NULL)
+    if (epoll < 0 || !samples)
         load_die("prepare");
     open_all(options);
     if (!wait_for_line())

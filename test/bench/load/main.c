@@ -75,7 +75,7 @@ uint64_t load_quantile(uint64_t *samples, size_t count, unsigned per_mille)
 bool load_parse_answer(const char *bytes, size_t length, size_t *head, uint64_t *body)
 {
     const char *end = memmem(bytes, length, "\r\n\r\n", 4);
-    if (end == NULL)
+    if (!end)
         return false;
     if (length < 12 || memcmp(bytes, "HTTP/1.1 200", 12) != 0)
         load_die("an answer is not 200");
@@ -85,7 +85,7 @@ bool load_parse_answer(const char *bytes, size_t length, size_t *head, uint64_t 
         if (strncasecmp(line, "content-length:", 15) == 0)
             *body = strtoull(line + 15, NULL, 10);
         line = memchr(line, '\n', (size_t)(end + 2 - line));
-        if (line == NULL)
+        if (!line)
             break;
     }
     return true;
@@ -108,7 +108,7 @@ static int parse_option(struct load_options *options, char **words)
         options->fresh = true;
         return 1;
     }
-    if (words[1] == NULL)
+    if (!words[1])
         load_die(words[0]);
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (strcmp(words[0], names[i]) == 0) {
@@ -123,7 +123,7 @@ static int parse_option(struct load_options *options, char **words)
         options->preface = words[1];
     else if (strcmp(words[0], "--post") == 0)
         options->post = strtoull(words[1], NULL, 10);
-    else if (strcmp(words[0], "--tls") == 0 && words[2] != NULL) {
+    else if (strcmp(words[0], "--tls") == 0 && words[2]) {
         options->certificate = words[1];
         options->key = words[2];
         return 3;

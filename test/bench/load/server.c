@@ -178,7 +178,7 @@ static void begin_stream(struct server_connection *connection)
 /* The value of Content-Length, which every request that has a body has; 0 without. */
 static uint64_t body_length(const char *head)
 {
-    for (const char *line = strchr(head, '\n'); line != NULL; line = strchr(line + 1, '\n'))
+    for (const char *line = strchr(head, '\n'); line; line = strchr(line + 1, '\n'))
         if (strncasecmp(line + 1, "content-length:", 15) == 0)
             return strtoull(line + 16, NULL, 10);
     return 0;
@@ -192,8 +192,8 @@ static void take_request(struct server_connection *connection, size_t end)
     if (strncmp(line, "CODEV/1 ", 8) == 0)
         line = strchr(line, '\n') + 1;
     char *target = strchr(line, ' ');
-    char *last = target != NULL ? target + 1 + strcspn(target + 1, " ") : NULL;
-    if (last == NULL)
+    char *last = target ? target + 1 + strcspn(target + 1, " ") : NULL;
+    if (!last)
         load_die("read a request line");
     while (last > target && last[-1] != '/')
         last--;
@@ -225,7 +225,7 @@ static bool read_head(struct server_connection *connection)
     }
     connection->head_length += (size_t)got;
     char *end = memmem(connection->head, connection->head_length, "\r\n\r\n", 4);
-    if (end != NULL)
+    if (end)
         take_request(connection, (size_t)(end - connection->head) + 4);
     else if (connection->head_length == LOAD_HEAD_MAX)
         load_die("read a request: its head is too long");
@@ -303,7 +303,7 @@ static void send_events(void)
 static void prepare(struct load_options *options)
 {
     struct failure why;
-    if (options->certificate != NULL)
+    if (options->certificate)
         channel_load(options->certificate, options->key);
     memset(answer_block, 'x', sizeof(answer_block));
     connections = calloc(LOAD_CONNECTIONS_MAX, sizeof(*connections));
@@ -311,7 +311,7 @@ static void prepare(struct load_options *options)
     epoll = epoll_create1(EPOLL_CLOEXEC);
     timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     listener = endpoint_listen(&options->peer, 4096, &why);
-    if (connections == NULL || streams == NULL || epoll < 0 || timer < 0)
+    if (!connections || !streams || epoll < 0 || timer < 0)
         load_die("prepare the server");
     if (listener < 0)
         load_die(why.text);
