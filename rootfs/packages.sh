@@ -1,17 +1,16 @@
 #!/bin/sh
 # Usage: packages.sh build|test|bench
 #
-# Installs the Debian packages of rootfs/packages that this machine lacks, saying first which and
-# why: those for building and running, those for tests and lint as well, or those for measurements
-# too. With nothing missing it asks nobody anything: one dpkg-query of a few milliseconds. On a
-# system without dpkg it only says what to look for; the names are Debian's.
+# Installs the Debian packages of rootfs/packages that this machine lacks, and says first which and
+# why: `build`, for building and running, `test`, for tests and lint as well, or `bench`, for
+# measurements too. When nothing is missing it only runs dpkg-query, for a few milliseconds. On a
+# system without dpkg it only names the list; the names are Debian's.
 set -eu
 
 purpose=$1
 list=$(dirname "$0")/packages
 wanted=$(sed 's/#.*//' "$list" | awk -v purpose="$purpose" \
-    '$2 == "build" || ($2 == "test" && purpose != "build") ||
-    ($2 == "bench" && purpose == "bench") { print $1 }')
+    '$2 == "build" || ($2 == "test" && purpose != "build") || $2 == purpose { print $1 }')
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
     echo "note: no Debian system; see $list for what has to be installed" >&2
@@ -28,8 +27,8 @@ missing=$(printf '%s\n' "$wanted" | grep -vxF -e "$have" || true)
 
 echo "These Debian packages are missing and will be installed with apt-get:"
 for package in $missing; do
-    awk -v package="$package" \
-        '$1 == package { sub(/^[^ ]+ +[^ ]+ +/, ""); printf "  %-24s%s\n", package, $0 }' "$list"
+    awk -v package="$package" '$1 == package {
+        sub(/^[^ ]+ +[^ ]+ +/, ""); printf "  %-24s%s\n", package, $0 }' "$list"
 done
 
 as_root() {
@@ -40,8 +39,8 @@ if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null 2>&1; then
     exit 1
 fi
 
-# A package may bring a service (nginx): tests start their own, so Debian's way of saying "start
-# none" is used while we install, unless the machine has a policy already.
+# A package may bring a service (nginx), but tests start their own. This policy keeps Debian's
+# packages from starting one while they are installed, unless the machine has a policy already.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then
     trap 'as_root rm -f $policy' EXIT
@@ -50,9 +49,9 @@ if [ ! -e $policy ]; then
     as_root chmod 755 $policy
 fi
 
-# The lists of a fresh machine are absent or old: refresh them first, but go on with old ones when
-# that fails.
+# The lists of a fresh machine are absent or old. When they cannot be updated, old ones may do.
 as_root apt-get update -q ||
     echo "note: apt-get update failed; trying with the lists that are there" >&2
 # shellcheck disable=SC2086
-as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -q --no-install-recommends $missing
