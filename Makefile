@@ -16,6 +16,7 @@ FUZZ_SECONDS ?= 5
 SOAK_SECONDS ?= 600
 BOOTS ?= 200
 SAN ?=
+FRESH ?=
 T ?=
 V ?=
 
@@ -153,7 +154,7 @@ RIG := $(if $(and $(RIG_MAIN),$(filter x86_64,$(ARCH))),\
 	$(GUEST)/rig/initramfs $(BIN)/codev-rig $(BIN)/codev-sandbox-wsl)
 
 .PHONY: all host guest programs kernel image tools rig packages unit system qemu test-qemu fuzz \
-	fuzz-targets test lint \
+	fuzz-targets fresh test lint \
 	format run picture soak boots bench bench-boot clean help FORCE
 
 all: host guest tools
@@ -170,6 +171,8 @@ help:
 	@echo 'make run                the tour: a sandbox that shows what it can and cannot do'
 	@echo 'make test               unit, system (also sanitized), fuzz, qemu, the tour on both guests'
 	@echo 'make unit|system|qemu   one layer of tests; SAN=1: under sanitizers, inside the guest too'
+	@echo 'make fresh              build, lint, unit, system with rootfs/packages alone installed'
+	@echo '                        (make test FRESH=1: too, unless that list has passed already)'
 	@echo 'make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make lint               rooms, columns, references, cppcheck, clang-tidy, clang-format ...'
 	@echo 'make picture            draws the tour for the README: doc/tour.svg'
@@ -177,7 +180,7 @@ help:
 	@echo 'make boots              $(BOOTS) boots in a row (BOOTS=)'
 	@echo 'make soak               mixed load on the broker for SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make bench PART=NAME    measurements (boot relay vsock broker firewall scaling rewrite)'
-	@echo 'make rig                the machine that behaves as WSL does, and codev-sandbox-wsl, for tests'
+	@echo 'make rig                the machine that behaves as WSL, and codev-sandbox-wsl, for tests'
 	@echo 'make host|programs|kernel|image|tools|packages|clean'
 	@echo 'V=1 shows commands, KERNEL_SRC=DIR takes another kernel source'
 
@@ -185,7 +188,7 @@ help:
 
 # Those for tests, lint and measurements only when there is something of that kind to do.
 PURPOSE := $(if $(filter bench%,$(MAKECMDGOALS)),bench,$(if $(filter \
-	unit system qemu test-qemu fuzz% test lint format,$(MAKECMDGOALS)),test,build))
+	unit system qemu test-qemu fuzz% fresh test lint format soak boots,$(MAKECMDGOALS)),test,build))
 packages:
 	@rootfs/packages.sh $(PURPOSE)
 
@@ -232,7 +235,8 @@ $(1): $(call host_objects,$(2)) $(HOST_OBJ)/libcommon.a
 endef
 $(eval $(call host_program,$(BIN)/codev-broker,$(BROKER_SRCS) $(BROKER_MAIN),$(BROKER_LIBS)))
 $(eval $(call host_program,$(BIN)/codev-sandbox,$(SANDBOX_SRCS) $(SANDBOX_MAIN),$(SANDBOX_LIBS)))
-$(eval $(call host_program,$(BIN)/codev-sandbox-wsl,$(SANDBOX_SRCS) $(SANDBOX_WSL_SRCS) $(SANDBOX_WSL_MAIN),$(SANDBOX_LIBS)))
+$(eval $(call host_program,$(BIN)/codev-sandbox-wsl,$(SANDBOX_SRCS) \
+	$(SANDBOX_WSL_SRCS) $(SANDBOX_WSL_MAIN),$(SANDBOX_LIBS)))
 $(eval $(call host_program,$(BIN)/codev-agent,$(AGENT_SRCS) $(AGENT_MAIN)))
 $(eval $(call host_program,$(BIN)/bench-load,$(BENCH_SRCS) $(BENCH_HOST_SRCS),$(BENCH_LIBS)))
 
@@ -338,10 +342,15 @@ qemu: all rig $(DEBIAN_WANTED)
 test-qemu: qemu
 fuzz: $(if $(T),$(patsubst %,$(B)/fuzz/fuzz_%,$(filter $(FUZZ_TARGETS),$(T))),$(FUZZ_PROGRAMS))
 	$(Q)$(TEST_RUN) fuzz
+# Kernel and tools are in the cache folder then, from where test/fresh takes them.
+fresh: kernel tools | packages
+	$(Q)$(TEST_RUN) fresh
+# FRESH=1: also test/fresh, unless the lists of packages have passed already.
 test: all rig $(DEBIAN_TESTED) $(UNIT_PROGRAMS) $(FUZZ_PROGRAMS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 host sanitized-tests sanitized-guest
 	$(Q)$(MAKE) --no-print-directory ARCH=$(OTHER_ARCH) guest
-	$(Q)$(TEST_RUN) unit san-unit both-system fuzz tour qemu san-qemu-part
+	$(Q)$(TEST_RUN) unit san-unit both-system $(if $(FRESH),fresh-if-changed) fuzz tour qemu \
+		san-qemu-part
 
 .PHONY: sanitized-tests
 sanitized-tests: $(UNIT_PROGRAMS)

@@ -3,15 +3,16 @@
 #
 # Makes GUEST/rootfs-debian.erofs, or with `tar` GUEST/rootfs-debian.tar: Debian with the packages
 # of rootfs/debian-packages, and over it what GUEST/rootfs.tar, the small image, has besides
-# busybox's applets. Each step is kept in the cache folder under a hash of its inputs:
+# busybox's applets. In steps, each kept in the cache folder under a hash of what it was made from:
 #
-#     packages  The .deb files and a list of them, from the machine's own archive, whose signatures
-#               are checked here. The other steps need no network. The versions stay until the list
-#               changes or the folder is removed.
-#     tree      mmdebstrap installs them and debian-tree adapts the result: about 1.5 minutes.
-#               Without root this needs user namespaces, and a file of fakeroot's holds the owners.
-#     image     The programs of this build are laid over the tree and the file system is made: about
-#               15 seconds.
+#     packages  the .deb files with a list of them, from the machine's own archive (signatures are
+#               checked here); later steps need no network. They stay at these versions until the
+#               list changes or the folder is removed.
+#     tree      mmdebstrap installs them, debian-tree changes the tree for the guest: about a minute
+#               and a half. Without root this needs user namespaces, and the tree's owners are kept
+#               in a file of fakeroot's.
+#     image     the programs of this build laid over the tree, and the file system made: a quarter
+#               of a minute.
 #
 # Of trees and images the last two are kept. Time stamps are SOURCE_DATE_EPOCH, the UUID is fixed.
 set -eu
@@ -73,14 +74,15 @@ install_packages() {
     (set -f; alone mmdebstrap "$@" --variant=essential --architectures="$debian_arch" \
         --include="$(echo $packages | tr ' ' ,)" --aptopt='APT::Sandbox::User "root"' \
         --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
-        --dpkgopt=force-unsafe-io $(exclusions) --customize-hook="$here/debian-tree"' "$1"' \
+        --dpkgopt=force-unsafe-io \
+        $(exclusions) --customize-hook="$here/debian-tree"' "$1"' \
         --skip=output/dev "$suite" "$target" "deb [trusted=yes] copy:$source ./") 2>"$work/log" ||
         { tail -40 "$work/log" >&2; exit 1; }
 }
 
 build_tree() {
-    echo "  DEBIAN  $arch: $(grep -c ^Package: "$store/Packages") packages, about 2 minutes;" \
-        "kept in $tree"
+    count=$(grep -c ^Package: "$store/Packages")
+    echo "  DEBIAN  $arch: installing $count packages, about 2 minutes; kept in $tree"
     mkdir -p "$work/tree"
     chmod 755 "$work"
     source=$store
@@ -105,24 +107,27 @@ build_tree() {
 not_for_debian() {
     sed 's/#.*//' "$here/applets" |
         awk 'NF { path = $1; if (path !~ /^usr\//) path = "usr/" path; print "./" path }'
-    printf './etc/%s\n' group nsswitch.conf os-release passwd profile shadow shells skel \
-        skel/.profile
+    for file in group nsswitch.conf os-release passwd profile shadow shells skel skel/.profile; do
+        echo "./etc/$file"
+    done
     echo ./home/codev/.profile
     echo ./root
 }
 
 build_image() {
     not_for_debian >"$work/exclude"
-    as_root tar -xp --numeric-owner -C "$tree" --no-wildcards --anchored -X "$work/exclude" \
-        -f "$small"
+    as_root tar -xp --numeric-owner -C "$tree" --no-wildcards --anchored \
+        -X "$work/exclude" -f "$small"
     bad=$(as_root find "$tree" ! -type l \( -perm /6000 -o -type b -o -type c \))
     [ -z "$bad" ] || { echo "error: set-uid files or devices in the image: $bad" >&2; exit 1; }
     if [ "$kind" = tar ]; then
-        as_root tar -c --sort=name --mtime="@$epoch" --numeric-owner --format=gnu -C "$tree" \
-            -f "$work/image" .
+        as_root tar -c --sort=name --mtime="@$epoch" --numeric-owner --format=gnu \
+            -C "$tree" -f "$work/image" .
     else
-        as_root env -u SOURCE_DATE_EPOCH mkfs.erofs --quiet -x-1 -zlz4 -C65536 "-T$epoch" \
-            "-U$uuid" "$work/image" "$tree" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+        as_root env -u SOURCE_DATE_EPOCH mkfs.erofs --quiet -x-1 -zlz4 -C65536 \
+            "-T$epoch" "-U$uuid" \
+            "$work/image" "$tree" \
+            >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
     fi
 }
 
@@ -130,7 +135,9 @@ build_image() {
 keep_two() {
     # shellcheck disable=SC2012
     ls -dt "$cache/$1-$arch-"* 2>/dev/null | grep -v '\.owners$' | tail -n +3 |
-        while IFS= read -r old; do rm -rf "$old" "$old.owners"; done
+        while IFS= read -r old; do
+        rm -rf "$old" "$old.owners"
+    done
 }
 
 mkdir -p "$cache"
@@ -142,13 +149,13 @@ trap 'rm -rf --one-file-system "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 
 if [ "$(id -u)" != 0 ] && ! command -v newuidmap >/dev/null; then
-    echo "error: the Debian image needs root, or newuidmap (package uidmap) and the user's ranges" \
-        "in /etc/subuid" >&2
+    echo "error: the Debian image needs root, or newuidmap (package uidmap) and" \
+        "the user's ranges in /etc/subuid" >&2
     exit 1
 fi
 if [ ! -d "$store" ]; then
-    echo "  FETCH   Debian for $arch: $(echo "$packages" | wc -l) packages and what they need," \
-        "500 MB"
+    count=$(echo "$packages" | wc -l)
+    echo "  FETCH   Debian for $arch: $count packages and what they need, 500 MB"
     fetch
 fi
 # The names in the small image too: a file that is no longer in it must not stay in the tree.

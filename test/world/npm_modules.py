@@ -34,3 +34,8 @@ def modules(inputs):
                            timeout=300)
             (folder / "complete").touch()
     return folder
+
+
+if __name__ == "__main__":
+    for lock in sorted(pathlib.Path(__file__).resolve().parent.parent.glob("*/**/package-lock.json")):
+        modules(lock.parent)
