@@ -120,7 +120,7 @@ def test_as_many_folders_as_can_be_named(sandbox):
                 == f"{number} inside\n") if number != readonly else not seen.exists()
     status, out, err = sandbox.run(*options, "--mount", folders[0], command="true")
     assert (status, out, err) == (CANNOT_START, b"",
-                                  "codev-sandbox: usage: more than 64 times --mount\n")
+                                  "codev-sandbox: usage: --mount is given more than 64 times\n")
 
 
 def test_readonly_is_enforced(sandbox, file_server):
