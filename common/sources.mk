@@ -13,7 +13,7 @@ COMMON_SRCS := \
     common/json/json_writer.c \
     common/text/line_buffer.c \
     common/text/number.c \
-    common/os/pages.c \
+    common/os/memory_linux.c \
     common/wire/guest_path.c \
     common/wire/piece.c \
     common/wire/preface.c \

@@ -48,7 +48,6 @@ BROKER_SRCS += \
 	host-broker/serve/exchange_response.c \
 	host-broker/serve/exchange_rewrite.c \
 	host-broker/base/line_sink.c \
-	host-broker/base/memory_linux.c \
 	host-broker/serve/listener_linux.c \
 	host-broker/proxy/pac_fetch.c \
 	host-broker/proxy/pac_filter_linux.c \

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "common/os/io.h"
-#include "common/os/pages.h"
+#include "common/os/memory.h"
 #include "common/wire/protocol.h"
 #include "init/host/events.h"
 #include "init/outside.h"
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
     if (!machine && (argc != 2 || strcmp(argv[1], "--wsl") != 0))
         return refuse();
     reserve_stdio();
-    sandbox = pages_map(sizeof(*sandbox));
+    sandbox = memory_reserve(sizeof(*sandbox));
     if (!sandbox || control_open(&sandbox->control) < 0)
         sandbox_abort("no memory: power off");
     mark_absent();

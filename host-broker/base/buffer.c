@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "host-broker/base/memory.h"
+#include "common/os/memory.h"
 
 #define BLOCKS_KEPT_WARM 128 /* more unused blocks than these hold no memory */
 

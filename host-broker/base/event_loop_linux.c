@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/os/io.h"
-#include "host-broker/base/memory.h"
+#include "common/os/memory.h"
 
 #define WATCHES_MAX (1024 * 1024)
 

@@ -8,8 +8,8 @@
 
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
+#include "common/os/memory.h"
 #include "common/os/secret.h"
-#include "host-broker/base/memory.h"
 #include "host-broker/keys/token_text.h"
 
 #define CREDENTIAL_MEMORY                                                                          \

@@ -10,8 +10,8 @@
 
 #include <curl/curl.h>
 
+#include "common/os/memory.h"
 #include "common/os/secret.h"
-#include "host-broker/base/memory.h"
 
 #define PAGE 4096
 #define LARGE (3 * PAGE)

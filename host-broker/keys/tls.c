@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/os/memory.h"
 #include "common/os/secret.h"
-#include "host-broker/base/memory.h"
 
 #define PAGE 4096
 

@@ -16,8 +16,8 @@
 
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
+#include "common/os/memory.h"
 #include "common/text/encoding.h"
-#include "host-broker/base/memory.h"
 
 #define PEM_BEGIN "-----BEGIN CERTIFICATE-----"
 #define PEM_END "-----END CERTIFICATE-----"

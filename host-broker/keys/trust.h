@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "common/os/failure.h"
-#include "host-broker/base/memory.h"
+#include "common/os/memory.h"
 
 #define TRUST_FILE_MAX (16 * 1024 * 1024)
 

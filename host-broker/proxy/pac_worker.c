@@ -18,7 +18,7 @@
 
 #include "common/os/cleanup.h"
 #include "common/os/io.h"
-#include "host-broker/base/memory.h"
+#include "common/os/memory.h"
 #include "host-broker/proxy/pac_internal.h"
 #include "host-broker/proxy/pac_script_internal.h"
 

@@ -14,7 +14,7 @@
 
 #include "common/json/json.h"
 #include "common/os/cleanup.h"
-#include "common/os/pages.h"
+#include "common/os/memory.h"
 #include "common/text/name_filter.h"
 #include "common/wire/guest_path.h"
 #include "init/config/schema.h"
@@ -634,12 +634,12 @@ int boot_config_parse(struct boot_config *config, enum boot_place place, const c
     const size_t size = CONTROL_TOKENS_MAX * sizeof(struct json_token);
     static void *tokens;
 
-    tokens = !tokens ? pages_map(size) : tokens;
-    arena = !arena ? pages_map(ARENA_SIZE) : arena;
+    tokens = !tokens ? memory_reserve(size) : tokens;
+    arena = !arena ? memory_reserve(ARENA_SIZE) : arena;
     if (!tokens || !arena)
         return failure_set(why, ENOMEM, "boot configuration: memory for %d tokens",
                            CONTROL_TOKENS_MAX);
     int result = parse_text(config, place, text, length, tokens, why);
-    pages_empty(tokens, size);
+    memory_discard(tokens, size);
     return result;
 }

@@ -16,14 +16,14 @@
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
-#include "common/os/pages.h"
+#include "common/os/memory.h"
 #include "common/os/secret.h"
 
 #define WAITED_PIECE 4096 /* PIPE_BUF: poll(2) guarantees space for that much */
 
 int control_open(struct control *control)
 {
-    char *bytes = pages_map(CONTROL_LINE_MAX);
+    char *bytes = memory_reserve(CONTROL_LINE_MAX);
 
     if (!bytes)
         return -ENOMEM;

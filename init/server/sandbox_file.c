@@ -15,7 +15,7 @@
 
 #include "common/json/json_writer.h"
 #include "common/os/io.h"
-#include "common/os/pages.h"
+#include "common/os/memory.h"
 #include "init/server/tool_files.h"
 #include "init/server/upstream_url.h"
 
@@ -94,10 +94,10 @@ int sandbox_file_write(const struct boot_config *config, const struct permission
     /* names that took one line of the control channel take no more here: both are JSON */
     static char *text;
 
-    text = !text ? pages_map(CONTROL_LINE_MAX) : text;
+    text = !text ? memory_reserve(CONTROL_LINE_MAX) : text;
     if (!text)
         return failure_set(why, ENOMEM, "memory for " SANDBOX_FILE);
     int result = write_text(text, config, permissions, why);
-    pages_empty(text, CONTROL_LINE_MAX);
+    memory_discard(text, CONTROL_LINE_MAX);
     return result < 0 ? result : tool_files_write(config, why);
 }

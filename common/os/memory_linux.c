@@ -1,5 +1,5 @@
 /* mmap(2), madvise(2) and memfd_create(2) behind memory.h. */
-#include "host-broker/base/memory.h"
+#include "common/os/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,8 @@ void memory_discard(void *memory, size_t size)
 
 void memory_free(void *memory, size_t size)
 {
-    (void)munmap(memory, size);
+    if (memory)
+        (void)munmap(memory, size);
 }
 
 void memory_protect(void *memory, size_t size)

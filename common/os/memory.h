@@ -1,6 +1,6 @@
 /* Memory that is taken from the system in whole pages, and files that exist in memory only. */
-#ifndef HOST_BROKER_BASE_MEMORY_H
-#define HOST_BROKER_BASE_MEMORY_H
+#ifndef COMMON_OS_MEMORY_H
+#define COMMON_OS_MEMORY_H
 
 #include <stddef.h>
 
@@ -12,9 +12,11 @@
  * NULL when there are none. */
 void *memory_reserve(size_t size);
 
-/* Returns whole pages to the system: they read as zero again. */
+/* Returns whole pages to the system: they read as zero again. Much cheaper than memory_free() and
+ * memory_reserve() in turn. */
 void memory_discard(void *memory, size_t size);
 
+/* Returns the addresses too; harmless with NULL. */
 void memory_free(void *memory, size_t size);
 
 /* Keeps a secret out of swap (as far as the user's limit allows) and out of core dumps. */
