@@ -1,10 +1,9 @@
-/* Lines in a bounded buffer: see log_buffer.h.
+/* A bounded buffer of lines.
  *
- * The bytes lie in one run from `start` to `end` and move to the front when room is needed. A line
- * is entered tentatively behind `line` and counts once its newline is there. When the buffer is
- * full in the middle of a line, the line is taken back and the rest up to its newline is skipped; a
- * line that fills the whole buffer by itself is not taken back but cut into pieces, which are then
- * lines of their own to the rule.
+ * The bytes from `start` to `end` are moved to the front when space is needed. A line is written
+ * behind `line` and counts once its newline is there. When the buffer is full in the middle of a
+ * line, the line is removed and the rest up to its newline is skipped; a line that fills the whole
+ * buffer by itself is cut into pieces instead, each of which counts as a line.
  */
 #include "init/server/log_buffer.h"
 
@@ -46,7 +45,7 @@ void log_buffer_write(struct log_buffer *buffer, const char *bytes, size_t lengt
         size_t piece = newline ? (size_t)(newline - bytes) + 1 : length;
         size_t free_of_one_line = sizeof(buffer->bytes) - (buffer->end - buffer->start);
         bool whole = newline;
-        /* a line that is alone in the buffer fills it to the brim before it is cut */
+        /* a line that is alone in the buffer is cut only when the buffer is full */
         if (!buffer->dropping && buffer->line == buffer->start && free_of_one_line > 0 &&
             piece > free_of_one_line) {
             piece = free_of_one_line;
@@ -92,7 +91,7 @@ int64_t log_buffer_drop_all(struct log_buffer *buffer)
 {
     int64_t lines = log_buffer_take_dropped(buffer);
 
-    lines += buffer->end > buffer->line; /* the beginning of one */
+    lines += buffer->end > buffer->line; /* the beginning of a line */
     for (size_t at = buffer->start; at < buffer->line; at++)
         lines += buffer->bytes[at] == '\n';
     buffer->start = buffer->line = buffer->end = 0;

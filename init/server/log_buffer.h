@@ -1,7 +1,7 @@
-/* A bounded buffer of lines that never makes its writer wait: stdio mode `log` (design, section 3).
+/* A bounded buffer of lines that never makes its writer wait: stdio mode `log`.
  *
- * When a line does not fit beside what waits already, that whole line is dropped and counted, and
- * the lines before and after it stay whole. Pure: no I/O.
+ * A line that does not fit is dropped whole and counted; the lines before and after it stay whole.
+ * Pure: no I/O.
  */
 #ifndef INIT_SERVER_LOG_BUFFER_H
 #define INIT_SERVER_LOG_BUFFER_H
@@ -19,11 +19,11 @@ struct log_buffer {
     char bytes[LOG_BUFFER_SIZE];
 };
 
-/* Takes all of it, or drops what does not fit by the rule above. */
+/* Takes all bytes, or drops by the rule above. */
 void log_buffer_write(struct log_buffer *buffer, const char *bytes, size_t length);
 
-/* Bytes ready to go, at most `most`: whole lines; a piece of one only when it is longer than that,
- * or when there is nothing but the beginning of one (a prompt). NULL and 0 when empty. */
+/* Bytes to send, at most `most`: whole lines; a piece of a line only when it is longer than that,
+ * or when the buffer holds only the beginning of one (a prompt). NULL and 0 when empty. */
 const char *log_buffer_peek(const struct log_buffer *buffer, size_t most, size_t *length);
 
 /* Removes bytes that log_buffer_peek gave. */
@@ -32,7 +32,7 @@ void log_buffer_remove(struct log_buffer *buffer, size_t length);
 /* Lines dropped since the last call. */
 int64_t log_buffer_take_dropped(struct log_buffer *buffer);
 
-/* Drops all that waits; the lines dropped by it and since the last call of either. */
+/* Drops everything. Returns the lines dropped by it and since the last call of either function. */
 int64_t log_buffer_drop_all(struct log_buffer *buffer);
 
 #endif

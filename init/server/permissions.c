@@ -1,9 +1,8 @@
-/* The decision about prompts, with the project's own codev.json read after the drop.
+/* Decides whether the server asks before it acts, with the project's own codev.json.
  *
- * The file is the guest's own text on a file system that may not answer. So a child drops to the
- * account, opens, reads and judges it, and hands back one record of fixed size; PID 1 looks at the
- * record's form only, and for no longer than 2 s. A child that ends in any other way means prompts,
- * with a warning.
+ * The file is written by the guest, on a file system that may not answer. So a child with the
+ * account's rights opens, reads and parses it, and returns one record of fixed size, whose form PID
+ * 1 checks. PID 1 waits 2 s at most. Without a record the server asks, with a warning.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +18,8 @@
 #define PERMISSIONS_TIMEOUT_MS 2000
 #define PERMISSIONS_FILE "codev.json"
 
-/* Follows no link, opens no FIFO that waits and no device (the mounts are nodev), reads no more
- * than the limit. */
+/* Follows no link, does not block on a FIFO, opens no device (mounts are nodev), reads no more than
+ * the limit. */
 static void read_file(const char *mount, struct permissions *out)
 {
     static char text[PERMISSIONS_FILE_MAX + 1];
@@ -45,7 +44,7 @@ static void read_file(const char *mount, struct permissions *out)
 
 struct read_task {
     const char *mount;
-    struct permissions *record; /* the toggle's answer at first */
+    struct permissions *record; /* the configured setting at first */
 };
 
 static void read_and_report(int out, const struct failure *why, void *argument)
@@ -59,7 +58,7 @@ static void read_and_report(int out, const struct failure *why, void *argument)
     (void)io_write_full(out, task->record, sizeof(*task->record));
 }
 
-/* A record from a process that read the guest's text: its strings must end. */
+/* The record comes from a process that parsed the guest's text: its strings must be terminated. */
 static bool record_is_valid(const struct permissions *record)
 {
     return memchr(record->permission, '\0', sizeof(record->permission)) &&

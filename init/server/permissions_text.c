@@ -1,8 +1,8 @@
-/* What a project's own codev.json says about prompts.
+/* Parses a project's own codev.json.
  *
- * The file is written by whoever writes the project, so the reading is one-sided: it can turn
- * prompts on and never off. What is no strict JSON object, has a name twice, or a value of another
- * type than expected, turns them on too, with a warning: somebody wanted to say something.
+ * The author of the project writes this file, so it can only make the server ask, never stop it
+ * from asking. A file that is not a strict JSON object, has a name twice, or a value of an
+ * unexpected type makes it ask too, with a warning.
  */
 #include "init/server/permissions_text.h"
 
@@ -54,8 +54,7 @@ void permissions_refuse(struct permissions *out, const char *format, ...)
     va_end(arguments);
 }
 
-/* Tokens of one value stand in a row, names of objects among them: every leaf that is no name has
- * to be "allow". */
+/* True when every string in the value that is not the name of a member is "allow". */
 static bool all_allow(const struct json *document, uint32_t value)
 {
     enum json_type type = document->tokens[value].type;
@@ -70,8 +69,7 @@ static bool all_allow(const struct json *document, uint32_t value)
     return true;
 }
 
-/* A name that stands twice means one thing to us and perhaps another to the server. 0 when there is
- * none. */
+/* A name that appears twice, which the server may read in another way than we do; 0 for none. */
 static uint32_t find_duplicate(const struct json *document)
 {
     for (uint32_t i = 0; i < document->count; i++) {
@@ -83,8 +81,7 @@ static uint32_t find_duplicate(const struct json *document)
     return 0;
 }
 
-/* Copies a value without the white space between its tokens, which an environment variable is
- * better without. */
+/* Copies a value without the white space between its tokens, for an environment variable. */
 static bool copy_compact(char *out, size_t size, const char *text, size_t length)
 {
     bool in_string = false;
@@ -121,7 +118,7 @@ static void apply_permission(const struct json *document, uint32_t value, struct
                       token->end - token->start + 2 * (size_t)is_string)) {
         out->permission[0] = '\0';
         permissions_refuse(
-            out, "codev.json: its permission object is longer than %zu bytes and not passed on",
+            out, "codev.json: the permission object is longer than %zu bytes and is not passed on",
             sizeof(out->permission) - 2);
     }
 }
@@ -139,7 +136,7 @@ static void apply_document(const struct json *document, struct permissions *out)
     duplicate = find_duplicate(document);
     if (duplicate != 0) {
         json_locate(document->text, document->length, document->tokens[duplicate].start, &where);
-        permissions_refuse(out, "codev.json:%u:%u: this name stands there twice", where.line,
+        permissions_refuse(out, "codev.json:%u:%u: this name appears twice", where.line,
                            where.column);
         return;
     }

@@ -1,4 +1,4 @@
-/* What a project's own codev.json says about prompts: the pure part. */
+/* Parses a project's own codev.json: the pure part of permissions.c. */
 #ifndef INIT_SERVER_PERMISSIONS_TEXT_H
 #define INIT_SERVER_PERMISSIONS_TEXT_H
 
@@ -8,19 +8,19 @@
 
 #define PERMISSIONS_FILE_MAX 65536 /* bytes of codev.json */
 
-/* The toggle of the boot configuration for its working directory: that of the longest directory
- * which contains it, else the default. */
+/* The boot configuration's setting for the working directory: that of the longest directory which
+ * contains it, else the default. */
 bool permissions_toggle(const struct boot_config *config);
 
 /* The target of the longest mount that contains the working directory, or NULL. */
 const char *permissions_mount(const struct boot_config *config);
 
-/* Reads a text: sets out->auto_accept to false when it is stricter than "on", stores its
- * `permission` object when that is why, and a warning when it was not understood. Never sets
+/* Parses a text: sets out->auto_accept to false when the text asks for prompts, stores its
+ * `permission` object when that is the reason, and a warning when the text is not valid. Never sets
  * auto_accept to true. */
 void permissions_from_text(const char *text, size_t length, struct permissions *out);
 
-/* Off, with a warning. */
+/* Sets auto_accept to false, with a warning. */
 void permissions_refuse(struct permissions *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,11 +1,10 @@
-/* /run/codev/sandbox.json: what any process inside may know, and no secret.
+/* /run/codev/sandbox.json: for every process of the guest; it holds no secret.
  *
  *     {"id":"b3f1","mounts":[{"type":"virtiofs","target":"/workspace/app","readonly":false}],
  *      "egress":{"gateway":"http://127.0.0.1:8788/gateway"},
  *      "permissions":{"auto_accept":true,"permission":"..."}}
  *
- * `permission` is the text of the project's own object as a string: PID 1 does not parse what it
- * has from there.
+ * * `permission` is the text of the project's object as a string: PID 1 does not parse it.
  */
 #include "init/server/environment.h"
 
@@ -91,7 +90,7 @@ static int write_text(char *text, const struct boot_config *config,
 int sandbox_file_write(const struct boot_config *config, const struct permissions *permissions,
                        struct failure *why)
 {
-    /* names that took one line of the control channel take no more here: both are JSON */
+    /* the text fits: the same names were in one line of the control channel */
     static char *text;
 
     text = !text ? memory_reserve(CONTROL_LINE_MAX) : text;

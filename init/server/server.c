@@ -1,4 +1,4 @@
-/* Starts and signals the server; child_execute() waits for its start. */
+/* Starts and signals the server. */
 #include "init/server/server.h"
 
 #include <errno.h>
@@ -41,10 +41,10 @@ static int execute_by_name(char **argv, char **environment)
         int needed = snprintf(program, sizeof(program), "%.*s/%s", length, part, argv[0]);
         part += length + (part[length] == ':');
         if (length == 0 || needed >= (int)sizeof(program))
-            continue; /* an empty part would be the working directory: not here */
+            continue; /* an empty part would mean the working directory */
         execve(program, argv, environment);
         if (errno == EACCES)
-            error = EACCES; /* found, but not for us: go on, and say so at the end */
+            error = EACCES; /* go on as execvp(3) does, and report it at the end */
         else if (errno != ENOENT && errno != ENOTDIR)
             return -errno;
     }
@@ -66,7 +66,7 @@ static int execute(char **argv, char **environment, struct failure *why)
     return failure_errno(why, -result, "execute %s", argv[0]);
 }
 
-/* What the child needs until it is the server. */
+/* What the child needs until it executes the server. */
 struct server_child {
     const struct boot_config *config;
     struct drop_plan *plan;
@@ -139,8 +139,7 @@ static bool address_accepts(const struct endpoint *endpoint)
     int error = 0;
     socklen_t size = sizeof(error);
 
-    /* over lo a connection is there or refused at once; one that is neither is asked for again
-     * later */
+    /* over lo a connection is made or refused at once; otherwise the caller tries again later */
     return fd >= 0 && poll(&entry, 1, 0) > 0 &&
            getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }

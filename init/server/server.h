@@ -1,4 +1,4 @@
-/* The server: the one program that the sandbox exists for. */
+/* The server: the program that the boot configuration names, usually the coding agent's. */
 #ifndef INIT_SERVER_SERVER_H
 #define INIT_SERVER_SERVER_H
 
@@ -12,13 +12,13 @@
 struct server {
     pid_t pid;       /* leader of its own session and process group; 0: never started */
     bool ended;      /* reaped */
-    int wait_status; /* as waitpid(2) gave it, once ended */
+    int wait_status; /* as waitpid(2) returned it, once ended */
 };
 
-/* Makes pipes or a pty for descriptors 0 to 2, owned by the account, and starts the server as the
- * account: dropped, in its group, in its working directory. `environment` is NULL-terminated and
- * holds PATH. 0 once the program was executed; else a negative errno with what failed (the working
- * directory, the program), and nothing of it is left. */
+/* Makes pipes or a pty for descriptors 0 to 2, owned by the account, and starts the server with the
+ * account's rights, in its cgroup and working directory. `environment` is NULL-terminated and holds
+ * PATH. 0 once the program was executed; else a negative errno with the reason, and no process is
+ * left. */
 int server_start(struct server *server, struct server_io *io, const struct boot_config *config,
                  const struct account *account, int cgroup_fd, char **environment,
                  struct failure *why);

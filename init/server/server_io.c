@@ -1,9 +1,9 @@
-/* The server's input and output: see server_io.h.
+/* The server's input and output.
  *
- * Output goes through one piece at a time: a stream is read when the control channel's slot is free
- * (`pipe`, `tty`), straight into one event. The streams take turns, so that a flood on one does not
- * starve the other. In mode `log` the streams are read whenever they have bytes, into their line
- * buffers, and the slot is filled from these.
+ * In the modes `pipe` and `tty` a stream is read when the control channel's output slot is free,
+ * one piece into one event. The streams take turns, so that a flood on one does not starve the
+ * other. In mode `log` the streams are read whenever they have bytes, into line buffers that fill
+ * the slot.
  */
 #include "init/server/server_io.h"
 
@@ -25,7 +25,7 @@ static_assert(ARRAY_LENGTH(output_stream_names) == OUTPUT_STREAM_COUNT, "a name 
 
 #define TERMINAL_END_OF_FILE "\x04" /* VEOF, as a new terminal has it */
 
-static char piece[CONTROL_DATA_MAX]; /* what was just read; nothing stays in it */
+static char piece[CONTROL_DATA_MAX]; /* valid within one call only */
 
 void server_io_open(struct server_io *io, enum server_stdio mode, int in, int out, int error)
 {
@@ -64,7 +64,7 @@ size_t server_io_readable(const struct server_io *io, enum output_stream stream,
     return output->credit < CONTROL_DATA_MAX ? (size_t)output->credit : CONTROL_DATA_MAX;
 }
 
-/* Reads one piece and passes it on. A pty whose other end is closed says EIO, a pipe end of
+/* Reads one piece and passes it on. When the other end is closed a pty returns EIO, a pipe end of
  * file. */
 static void read_output(struct server_io *io, struct control *control, enum output_stream stream)
 {
@@ -84,10 +84,10 @@ static void read_output(struct server_io *io, struct control *control, enum outp
     }
     output->credit -= got;
     control_output_put(control, output_stream_names[stream], piece, (size_t)got);
-    (void)control_flush(control); /* its end is noticed where the channel is watched */
+    (void)control_flush(control); /* the event loop notices when the channel ends */
 }
 
-/* Moves what the log of one stream holds into the free slot. */
+/* Moves the next lines of one stream's log into the free slot. */
 static void send_log(struct server_io *io, struct control *control, enum output_stream stream)
 {
     struct log_buffer *log = &io->logs[stream];
@@ -131,7 +131,7 @@ static void input_discard(struct server_input *input)
     input->start = input->used = 0;
 }
 
-/* Writes the ring's first run of bytes to the server. */
+/* Writes the contiguous bytes at the ring's start to the server. */
 static void write_input(struct server_input *input)
 {
     size_t run = sizeof(input->ring) - input->start;
@@ -256,7 +256,7 @@ int server_io_resize(const struct server_io *io, unsigned short rows, unsigned s
     return ioctl(io->outputs[OUTPUT_TTY].fd, TIOCSWINSZ, &size) < 0 ? -errno : 0;
 }
 
-/* Bytes that wait in a descriptor. */
+/* Bytes that can be read from a descriptor. */
 static int bytes_waiting(int fd)
 {
     int waiting = 0;

@@ -1,8 +1,8 @@
-/* Pipes and terminals for the server: see server_stdio.h.
+/* Makes pipes and terminals for the server.
  *
- * A pipe's inode belongs to whoever made it and has mode 0600; opening it by its name in /proc
- * checks that. So the inode is given to the account. A pty's other end is opened by descriptor
- * (TIOCGPTPEER), not by a path that something in between could be.
+ * A pipe's inode belongs to its creator and has mode 0600, which matters when it is opened by its
+ * name in /proc; so the account becomes its owner. The other end of a pty is opened by descriptor
+ * (TIOCGPTPEER), since a path could have been replaced.
  */
 #include "init/server/server_stdio.h"
 
@@ -20,7 +20,7 @@
 #define TIOCGPTPEER _IO('T', 0x41) /* include/uapi/asm-generic/ioctls.h */
 #endif
 
-#define TERMINAL_MODE 0600 /* no group may open a device node (design, section 3) */
+#define TERMINAL_MODE 0600 /* no group may open a device node */
 
 void server_stdio_close(int fds[3])
 {

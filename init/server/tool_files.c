@@ -1,12 +1,9 @@
-/* Settings of tools that no environment variable reaches.
+/* Settings of tools that cannot be set by environment variables.
  *
- * cargo's source replacement ("Environment: not supported" says its reference): cargo reads
- * .cargo/config.toml of the working directory and all directories above it. git's url.insteadOf, so
- * that the addresses people write, and those in submodules and manifests, lead to the rule. apt's
- * folders: it is set up for root, and here nobody is.
- *
- * Each file is a function that makes its text and a row that says for which rule it is written,
- * where, and how.
+ * cargo's source replacement: cargo reads .cargo/config.toml of the working directory and of all
+ * directories above it. git's url.insteadOf maps the addresses that people write, and those in
+ * submodules and manifests, to the broker's rule. apt's folders belong to root, which the account
+ * is not, so apt gets others.
  */
 #include "init/server/tool_files.h"
 
@@ -28,12 +25,12 @@
 #define OS_RELEASE_FILE "/etc/os-release"
 #define OS_RELEASE_MAX 4096
 
-/* git-lfs tries whatever fails eight times, for 36 s in all: a refusal of the broker too. */
+/* git-lfs retries every failure eight times, 36 s in all, also a refusal of the broker. */
 #define LFS_SETTINGS "[lfs \"transfer\"]\n\tmaxretries = 3\n"
 
 struct text {
     char *out;
-    size_t size, length; /* length may pass size: checked once, at the end */
+    size_t size, length; /* length may exceed size; checked at the end */
 };
 
 static void add(struct text *text, const char *part)
@@ -65,7 +62,7 @@ int tool_files_cargo(char *out, size_t size, const struct boot_config *config)
     return finish(&text);
 }
 
-/* Hosts of repositories whose rule has a name of its own, as people write their addresses. */
+/* The rules for hosts of repositories. */
 static const struct {
     const char *rule, *host;
 } git_hosts[] = {{"github", "github.com"}, {"gitlab", "gitlab.com"}};
@@ -100,7 +97,7 @@ int tool_files_git(char *out, size_t size, const struct boot_config *config)
     return finish(&text);
 }
 
-/* apt makes what is missing below Dir::State and Dir::Cache itself, when these are there. */
+/* apt makes missing directories below Dir::State and Dir::Cache itself, if those two exist. */
 int tool_files_apt(char *out, size_t size, const char *home)
 {
     struct text text = {.out = out, .size = size};
@@ -185,7 +182,7 @@ static int make_folder(const char *path, struct failure *why)
     return 0;
 }
 
-/* `how` is O_TRUNC for a file of ours, O_APPEND for one that others write too. */
+/* `how` is O_TRUNC for a file of ours, O_APPEND for a file that has other contents. */
 static int write_text(const char *path, int how, const char *text, int length, struct failure *why)
 {
     if (length > 0)
@@ -193,7 +190,7 @@ static int write_text(const char *path, int how, const char *text, int length, s
     return length < 0 ? failure_errno(why, -length, "write %s", path) : 0;
 }
 
-/* An image that does not say which release it is keeps its own list. */
+/* Without a codename in os-release the image's own list stays. */
 static int write_apt_sources(const struct boot_config *config, char *text, struct failure *why)
 {
     char os_release[OS_RELEASE_MAX], codename[CODENAME_MAX];

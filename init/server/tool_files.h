@@ -1,5 +1,5 @@
-/* Settings of tools that no environment variable reaches. The texts are pure functions: each writes
- * its text with a NUL and returns the length, or -ENOSPC. */
+/* Settings of tools that cannot be set by environment variables. The functions for the texts are
+ * pure: each writes its text with a NUL and returns the length, or -ENOSPC. */
 #ifndef INIT_SERVER_TOOL_FILES_H
 #define INIT_SERVER_TOOL_FILES_H
 
@@ -11,11 +11,11 @@
 #define APT_FOLDER "/run/codev/apt"
 #define APT_CONFIG_FILE APT_FOLDER "/apt.conf"
 
-/* Writes the files for the rules that there are:
- *   crates                    /.cargo/config.toml, which cargo reads for every project below / and which the project's own
- *                             and the account's settings overrule key by key
- *   github, gitlab            /etc/gitconfig, which the account's and the repository's settings follow
- * debian, debian-security APT_CONFIG_FILE, to which APT_CONFIG points, and sources.list beside
+/* Writes the files for the rules that the configuration allows:
+ *   crates                    /.cargo/config.toml, which cargo reads for every project below /; the
+ *                             settings of the project and the account override it key by key
+ *   github, gitlab            /etc/gitconfig; the account's and the repository's settings override it
+ * debian, debian-security APT_CONFIG_FILE, which APT_CONFIG names, and sources.list beside
  * it. */
 int tool_files_write(const struct boot_config *config, struct failure *why);
 

@@ -1,5 +1,4 @@
-/* Where an allowed upstream is found inside the sandbox: always the relay's own port on
- * loopback. */
+/* URLs of allowed upstreams: all are paths on the relay's own port on loopback. */
 #include "init/server/upstream_url.h"
 
 #include <stdio.h>

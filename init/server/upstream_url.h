@@ -1,4 +1,4 @@
-/* Where an allowed upstream is found inside the sandbox. */
+/* The URLs under which the guest reaches allowed upstreams. */
 #ifndef INIT_SERVER_UPSTREAM_URL_H
 #define INIT_SERVER_UPSTREAM_URL_H
 

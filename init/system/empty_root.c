@@ -1,9 +1,9 @@
-/* A root directory in which there is nothing: where the agent lives.
+/* An empty root directory: the relay's.
  *
- * A plain chroot would keep the other mounts within reach of anyone who finds a way out of it; here
- * they are gone from the process's namespace. The tmpfs is attached to /run, which every image of
- * ours has, becomes the root by pivot_root(".", "."), which stacks the old root on top of the new
- * one, and the old one is detached.
+ * A plain chroot would leave the other mounts reachable for a process that escapes from it; here
+ * they are removed from the process's mount namespace. The tmpfs is attached to /run, which every
+ * image of ours has, and becomes the root by pivot_root(".", "."), which puts the old root on top
+ * of the new one; then the old root is detached.
  */
 #include "init/system/empty_root.h"
 
@@ -57,7 +57,7 @@ int empty_root_pivot(int root, struct failure *why)
 int empty_root_enter(struct failure *why)
 {
 #ifdef __SANITIZE_ADDRESS__
-    return 0; /* such a program is not static: what it names has to be found (test/san, for tests) */
+    return 0; /* this build loads shared libraries, which it must be able to open (test/san) */
 #endif
     if (unshare(CLONE_NEWNS) < 0)
         return failure_errno(why, errno, "new mount namespace");

@@ -1,4 +1,4 @@
-/* The kernel's file-descriptor based mount interface, called by number. */
+/* The kernel's mount interface by file descriptors, as system calls. */
 #include "init/system/mount_api.h"
 
 #include <assert.h>
@@ -51,7 +51,7 @@ int mount_context_create(int context, unsigned flags)
     return result_or_errno(syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC, flags));
 }
 
-/* Reading a context gives its messages one by one: "e ", "w " or "i ", then the text. */
+/* read(2) on a context returns its messages one by one: "e ", "w " or "i ", then the text. */
 void mount_context_reason(int context, char *out, size_t size)
 {
     char message[256];

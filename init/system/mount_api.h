@@ -1,17 +1,16 @@
-/* The kernel's file-descriptor based mount interface (Linux 5.2; mount_setattr: 5.12).
+/* The kernel's mount interface by file descriptors (Linux 5.2; mount_setattr: 5.12).
  *
- * A context is configured key by key and becomes a mount that is nowhere yet; it is attached to a
- * directory that is already open. No option string exists, so a name holds whatever a file system
- * allows, and no path is walked a second time, so nothing can be exchanged between a check and its
- * use. The C libraries of the guest know none of these calls. All return a descriptor or 0, or a
- * negative errno.
+ * A context is configured key by key and becomes a detached mount, which is attached to an open
+ * directory. There is no option string, so a name may hold any byte that the file system allows;
+ * and no path is resolved twice, so nothing can be replaced between a check and its use. musl has
+ * no functions for these calls. All return a descriptor or 0, or a negative errno.
  */
 #ifndef INIT_SYSTEM_MOUNT_API_H
 #define INIT_SYSTEM_MOUNT_API_H
 
 #include <stddef.h>
 
-/* linux/mount.h: MOUNT_ATTR_*, which cannot be included beside sys/mount.h */
+/* MOUNT_ATTR_* of linux/mount.h, which conflicts with sys/mount.h */
 #define MOUNT_FLAG_READONLY 0x1u
 #define MOUNT_FLAG_NOSUID 0x2u
 #define MOUNT_FLAG_NODEV 0x4u
@@ -27,7 +26,7 @@ int mount_context_flag(int context, const char *key);
 /* Makes the file system and a detached mount of it with these flags. Returns the mount. */
 int mount_context_create(int context, unsigned flags);
 
-/* What the file system itself said about the last failure, one line; "" when it said nothing. */
+/* The file system's own message about the last failure, one line, or "". */
 void mount_context_reason(int context, char *out, size_t size);
 
 /* A detached copy of the mounts at and below an open directory, with these flags added to each. */

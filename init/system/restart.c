@@ -1,4 +1,4 @@
-/* The restart policy: a ring of the latest restarts, see restart.h. */
+/* The restart policy: a ring of the latest restarts. */
 #include "init/system/restart.h"
 
 int64_t restart_wait(struct restart_policy *policy, int64_t now)

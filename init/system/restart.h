@@ -1,4 +1,4 @@
-/* When to start a process again that died: with back-off, and not without end. Pure. */
+/* When to restart a process that died: with back-off, a limited number of times. Pure. */
 #ifndef INIT_SYSTEM_RESTART_H
 #define INIT_SYSTEM_RESTART_H
 

@@ -4,8 +4,8 @@
 
 #include "common/os/failure.h"
 
-/* Blocks them and opens the signalfd(2) that reports them: SIGCHLD, and those that are passed on to
- * the server. SIGPIPE is ignored from then on. The descriptor or a negative errno. */
+/* Blocks SIGCHLD and the signals that are passed on to the server, and opens a signalfd(2) for
+ * them. SIGPIPE is ignored from then on. The descriptor or a negative errno. */
 int signals_open(struct failure *why);
 
 #endif

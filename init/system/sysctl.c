@@ -1,8 +1,8 @@
-/* Kernel settings of a VM of our own, as a table with the reasons beside them.
+/* Kernel settings of a virtual machine, as a table with reasons.
  *
- * Left as they are, because the agent's tools need them: kernel.yama.ptrace_scope (gdb attaches to
- * what it did not start), net.ipv4.ip_unprivileged_port_start, user.max_user_namespaces
- * (`user_namespaces` of the boot configuration decides, by seccomp).
+ * These keep their defaults, since the coding agent's tools need them: kernel.yama.ptrace_scope
+ * (gdb attaches to processes that it did not start), net.ipv4.ip_unprivileged_port_start,
+ * user.max_user_namespaces (`user_namespaces` of the boot configuration decides, by seccomp).
  */
 #include "init/system/sysctl.h"
 
@@ -15,11 +15,11 @@
 static const struct {
     const char *path, *value;
 } settings[] = {
-    /* the kernel's log and addresses are what an attack on it starts from */
+    /* an attack on the kernel needs its log and addresses */
     {"/proc/sys/kernel/dmesg_restrict", "1"},
     {"/proc/sys/kernel/kptr_restrict", "2"},
     {"/proc/sys/kernel/perf_event_paranoid", "3"},
-    /* what seccomp refuses is off here too, for processes that came another way */
+    /* seccomp refuses these calls; off for processes without the filter too */
     {"/proc/sys/kernel/unprivileged_bpf_disabled", "1"},
     {"/proc/sys/net/core/bpf_jit_harden", "2"},
     {"/proc/sys/kernel/io_uring_disabled", "2"},
@@ -27,14 +27,13 @@ static const struct {
     {"/proc/sys/kernel/kexec_load_disabled", "1"},
     {"/proc/sys/kernel/modules_disabled", "1"},
     {"/proc/sys/kernel/sysrq", "0"},
-    /* who provokes faults of the kernel to learn from them ends the machine */
+    /* repeated faults of the kernel, which an attacker learns from, end the machine */
     {"/proc/sys/kernel/oops_limit", "100"},
     {"/proc/sys/kernel/warn_limit", "100"},
-    /* no program of root's is started for a crash: with `|` the account would choose when and with
-     * what input */
+    /* no core handler: with `|` the account could start a program as root by a crash */
     {"/proc/sys/kernel/core_pattern", "core"},
     {"/proc/sys/fs/suid_dumpable", "0"},
-    /* races with links in /tmp, also between the account's own programs */
+    /* against races with links in /tmp */
     {"/proc/sys/fs/protected_hardlinks", "1"},
     {"/proc/sys/fs/protected_symlinks", "1"},
     {"/proc/sys/fs/protected_fifos", "2"},

@@ -1,9 +1,9 @@
-/* Kernel settings of a VM of our own. */
+/* Kernel settings of a virtual machine. */
 #ifndef INIT_SYSTEM_SYSCTL_H
 #define INIT_SYSTEM_SYSCTL_H
 
-/* Writes the table. A setting that this kernel lacks, or does not take, is passed over: none of
- * them is a wall by itself. Not for WSL, whose kernel is everybody's. */
+/* Writes the settings. One that this kernel lacks or refuses is skipped: the sandbox depends on
+ * none. Not for WSL, where all distributions share the kernel. */
 void sysctl_apply(void);
 
 #endif
