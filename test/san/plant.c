@@ -3,6 +3,7 @@
  * sanitizers. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,7 +22,7 @@ static void undefined(void)
     number = number + 1;
 }
 
-static int wanted(const char *line, const char *fault)
+static bool wanted(const char *line, const char *fault)
 {
     char name[64] = " codev.san=";
     strcat(name, program_invocation_short_name);
