@@ -1,11 +1,11 @@
-/* Stage `account`: the image's ordinary account takes the ids that the host asked for.
+/* Stage `account`: the image's ordinary account gets the ids that the host asked for.
  *
- * Files in a mounted folder keep the numbers that they have on the host, so it is the account that
- * changes: passwd, group, and its home directory as the image brings it. This runs before any
- * folder of the user is mounted, so that the walk through the home directory can meet nothing but
- * the image's own skeleton; it does not leave that file system and follows no link all the same.
+ * Files in a mounted folder keep the ids that they have on the host, so the account's are changed:
+ * in passwd, in group, and in the image's home directory. This runs before any folder of the user
+ * is mounted, so the home directory holds only files of the image; the walk still does not leave
+ * that file system and follows no link.
  *
- * With the image's own ids nothing is written at all.
+ * With the image's own ids nothing is written.
  */
 #include "init/machine/account.h"
 
@@ -33,7 +33,7 @@ static int read_file(int root, const char *path, struct failure *why)
     return length < 0 ? failure_errno(why, (int)-length, "read /%s", path) : 0;
 }
 
-/* Beside the old file, then in its place: whoever looks sees one or the other. */
+/* Writes a new file and renames it over the old one: a reader sees one or the other. */
 static int replace_file(int root, const char *path, struct failure *why)
 {
     char temporary[64];
@@ -48,7 +48,7 @@ static int replace_file(int root, const char *path, struct failure *why)
     return 0;
 }
 
-/* One directory of the skeleton; its own entries, then those below. */
+/* The walk through the home directory. */
 struct skeleton_walk {
     const struct account *account;
     dev_t device;
@@ -84,7 +84,7 @@ static int give_directory(struct skeleton_walk *walk, int directory, unsigned de
         return -E2BIG;
     if (fstat(directory, &self) < 0)
         return -errno;
-    /* overlayfs shows its directories under one device number; another one is another mount */
+    /* all directories of an overlayfs have one device number; another number is another mount */
     if (depth > 0 && self.st_dev != walk->device)
         return 0;
     walk->device = self.st_dev;
@@ -95,7 +95,7 @@ static int give_directory(struct skeleton_walk *walk, int directory, unsigned de
     DIR *entries = listed < 0 ? NULL : fdopendir(listed);
     if (!entries)
         return -errno;
-    listed = -1; /* the stream's now */
+    listed = -1; /* the stream owns it now */
     for (const struct dirent *entry; result == 0 && (entry = readdir(entries));) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             result = give_entry(walk, directory, entry->d_name, depth);

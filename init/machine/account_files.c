@@ -1,7 +1,7 @@
 /* /etc/passwd and /etc/group as text.
  *
- * A line is taken apart into slices of the text; nothing is changed in place, and a line that has
- * not enough fields is passed over in a search and copied as it is.
+ * A line is split into slices of the text. Nothing is changed in place. A line with too few fields
+ * is skipped in a search and copied unchanged.
  */
 #include "init/machine/account_files.h"
 

@@ -14,8 +14,8 @@ struct account {
     gid_t gid;
 };
 
-/* The account called `name`. 0, -ENOENT, or -EINVAL when its line has not seven fields, ids that
- * are no numbers, or a text that is longer than ACCOUNT_TEXT_MAX allows. */
+/* The account `name`. 0, -ENOENT, or -EINVAL when its line does not have seven fields, has ids that
+ * are not numbers, or a text that is longer than ACCOUNT_TEXT_MAX. */
 int passwd_find(const char *text, const char *name, struct account *out);
 
 /* Writes into `owner` the name of an account other than `name` that has this uid (or, for the

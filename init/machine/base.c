@@ -1,19 +1,18 @@
 /* Stage `base`: a writable root over the read-only image, and the kernel's file systems in it.
  *
- * The image is an erofs that nothing can write. Over it lies an overlay whose upper layer is a
- * tmpfs: what a session changes in the system lives as long as the session. The tmpfs is mounted on
- * the image's own /run to have a place, and after pivot_root neither it nor the bare image is
- * reachable by any path.
+ * The image is an erofs that nothing can write. An overlay with a tmpfs as upper layer is mounted
+ * over it, so changes to the system last as long as the session. The tmpfs is mounted on the
+ * image's /run; after pivot_root no path leads to it or to the bare image.
  *
- * Then a table of mounts. Three decisions in it:
- *   - never noexec on /tmp and /dev/shm: builds run programs there;
- *   - /dev is a tmpfs with the usual dozen nodes and no devtmpfs: disks, /dev/vsock, /dev/kmsg, and what is plugged
- *     in later have no path at all. A mount of a disk makes itself a devtmpfs that is attached nowhere (mounts.c);
- *   - /proc has hidepid=invisible: the account sees its own processes, and neither init nor the agent. Debuggers,
- *     ps and node read their own processes' entries only. (A server that must know whether init lives has its
- *     parent's id.)
+ * Then a table of mounts, with three decisions:
+ *   - /tmp and /dev/shm are never noexec: builds run programs there;
+ *   - /dev is a tmpfs with a few nodes and not a devtmpfs: disks, /dev/vsock, /dev/kmsg and devices
+ *     that are plugged in later have no path. A mount of a disk uses a devtmpfs of its own that is
+ *     attached nowhere (init/folders/mount_types.c);
+ *   - /proc has hidepid=invisible: the account sees its own processes, but neither init nor the
+ *     relay. Debuggers, ps and node read the entries of their own processes only.
  *
- * An initramfs cannot be pivoted away from, here or by the agent (empty_root.c): the overlay is
+ * pivot_root does not work on an initramfs, here or for the relay (empty_root.c): the overlay is
  * moved over it, as the kernel does with a root of its own.
  */
 #include "init/machine/base.h"
@@ -47,7 +46,7 @@ static const struct base_mount base_mounts[] = {
     {"proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "hidepid=invisible"},
     {"sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL},
     {"tmpfs", "/dev", MS_NOSUID | MS_STRICTATIME, "mode=0755,size=256k"},
-    /* a slave belongs to its opener alone: no group may write to another's terminal */
+    /* mode 0600: no group may write to another account's terminal */
     {"devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,mode=0600,ptmxmode=0666"},
     {"tmpfs", "/dev/shm", MS_NOSUID | MS_NODEV, "mode=1777"},
     {"tmpfs", "/run", MS_NOSUID | MS_NODEV, "mode=0755"},
@@ -55,7 +54,7 @@ static const struct base_mount base_mounts[] = {
     {"tmpfs", "/var/tmp", MS_NOSUID | MS_NODEV, "mode=1777"},
 };
 
-/* The machine's own. */
+/* In a machine only. */
 static const struct base_mount machine_mounts[] = {
     {"cgroup2", "/sys/fs/cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL},
 };
@@ -104,8 +103,7 @@ static int layer_mount(struct failure *why)
     return 0;
 }
 
-/* pivot_root(".", ".") stacks the old root on the new one; what is then "." from the outside is the
- * old one. */
+/* pivot_root(".", ".") puts the old root on top of the new one; "." is then the old root. */
 static int layer_enter(struct failure *why)
 {
     if (chdir(LAYER_ROOT) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
@@ -129,7 +127,7 @@ static int root_make_writable(struct failure *why)
     struct statfs root;
 
     if (statfs("/", &root) < 0)
-        return failure_errno(why, errno, "look at the root");
+        return failure_errno(why, errno, "examine the root");
     if (root.f_type == OVERLAYFS_SUPER_MAGIC)
         return 0;
     int result = layer_mount(why);
@@ -172,10 +170,9 @@ static int make_links(struct failure *why)
     return 0;
 }
 
-/* Most of what a start waits for are grace periods of RCU: each change of a cgroup, a mount tree or
- * a network namespace costs one, 10 to 20 ms where the machine is idle. Expedited ones cost a few
- * interrupts instead (Documentation/RCU/Design/Requirements). Before all else, and only a matter of
- * time: never an error. */
+/* A start mostly waits for grace periods of RCU: each change of a cgroup, a mount tree or a network
+ * namespace costs one, 10 to 20 ms on an idle machine. Expedited ones cost a few interrupts instead
+ * (Documentation/RCU/Design/Requirements). This only saves time, so a failure is no error. */
 static void grace_periods_expedite(void)
 {
     if (mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
@@ -184,7 +181,7 @@ static void grace_periods_expedite(void)
     (void)umount2("/sys", MNT_DETACH);
 }
 
-/* What stands in every sandbox. */
+/* Mounts, nodes and links of every sandbox. */
 static int populate(struct failure *why)
 {
     int result = mount_table(base_mounts, ARRAY_LENGTH(base_mounts), why);
@@ -217,8 +214,8 @@ int base_mount(struct failure *why)
     return result;
 }
 
-/* Files and folders that WSL leaves in a distribution's own file system as places for its mounts,
- * and what it may have written there. They are empty in the layer; here they are gone. */
+/* Removes the files and folders that WSL makes in a distribution as places for its mounts. They are
+ * empty in the lower layer. */
 static int clean_layer(struct failure *why)
 {
     static const char *const places[] = {"/init", "/mnt/wsl", "/mnt/wslg"};
@@ -227,7 +224,7 @@ static int clean_layer(struct failure *why)
         if (unlink(places[i]) < 0 && rmdir(places[i]) < 0 && errno != ENOENT)
             return failure_errno(why, errno, "remove %s from the layer", places[i]);
     }
-    (void)unlink("/etc/resolv.conf"); /* WSL makes it a link into what is hidden */
+    (void)unlink("/etc/resolv.conf"); /* WSL makes it a link into a folder that is hidden here */
     int result = io_write_file(AT_FDCWD, "/etc/resolv.conf", O_WRONLY | O_CREAT | O_NOFOLLOW, 0644,
                                "nameserver 127.0.0.1\n");
     return result < 0 ? failure_errno(why, -result, "write /etc/resolv.conf") : 0;

@@ -1,7 +1,7 @@
-/* Stage `cgroups`: two groups beside each other below /codev/ID, one for what the user runs and one
- * for the relay, so that limits and cgroup.kill of the first leave the second alone. init itself
- * stays in the root group, which may hold processes and still pass controllers on. All files belong
- * to root: the account can read its limits and change none.
+/* Stage `cgroups`: two groups below /codev/ID, one for the server and one for the relay, so that
+ * limits and cgroup.kill of the first do not affect the second. init stays in the root group, which
+ * may hold processes and pass controllers on. All files belong to root: the account can read its
+ * limits but not change them.
  */
 #include "init/machine/cgroups.h"
 
@@ -20,14 +20,13 @@
 #define CGROUP_ROOT "/sys/fs/cgroup"
 #define CGROUP_CONTROLLERS "+pids +memory"
 
-/* The relay's own: one process, and buffers for RELAY_CONNECTIONS_MAX connections with the kernel's
- * share. */
+/* The relay: one process, and buffers of it and the kernel for RELAY_CONNECTIONS_MAX
+ * connections. */
 #define RELAY_PIDS_MAX 8
 #define RELAY_MEMORY_MAX (256ll * 1024 * 1024)
 
-/* What the server may never take, even without a limit of its own: files on the tmpfs mounts are
- * memory that no killed process gives back, and a machine full of them could not even end in
- * order. */
+/* Memory that the server never gets, even without a configured limit: files on the tmpfs mounts are
+ * not freed when a process is killed, and a machine full of them could not shut down properly. */
 #define RESERVE_MAX (64ll * 1024 * 1024)
 #define RESERVE_SHARE 8 /* of the machine's memory, where that is less */
 
@@ -54,8 +53,7 @@ static int group_limit(int group, const char *file, int64_t value, struct failur
     return result < 0 ? failure_errno(why, -result, "set %s to %s", file, text) : 0;
 }
 
-/* The machine's memory but for the reserve, or what was asked for when that is less. 0 asks for no
- * limit. */
+/* The machine's memory less the reserve, or the configured limit if that is lower. 0: no limit. */
 static int64_t server_memory(int64_t memory_mib)
 {
     struct sysinfo machine;
@@ -69,7 +67,7 @@ static int64_t server_memory(int64_t memory_mib)
     return wanted > 0 && (wanted < most || most == 0) ? wanted : most;
 }
 
-/* Swap would only make the memory limit mean something else; not every kernel has it. */
+/* No swap, which would extend the memory limit; not every kernel has it. */
 static int group_limit_all(int group, int64_t pids, int64_t memory, struct failure *why)
 {
     int result = group_limit(group, "pids.max", pids, why);

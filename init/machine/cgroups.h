@@ -11,16 +11,16 @@ struct cgroups {
     int server_fd, relay_fd; /* directories, O_PATH | O_CLOEXEC; -1 when absent */
 };
 
-/* Makes both groups. The server's memory is limited even when the configuration asks for no limit:
- * a reserve of an eighth, at most 64 MiB, is left to the kernel, init and the agent. */
+/* Makes both groups. The server's memory is always limited: an eighth of the memory, at most 64
+ * MiB, is reserved for the kernel, init and the relay. */
 int cgroups_create(struct cgroups *groups, const struct boot_config *config, struct failure *why);
 
-/* Their limits alone, when both groups exist; `way_down` are the groups from the top to their
- * parent, which pass the controllers on. */
+/* Sets the limits of both groups. `way_down` are the groups from the top to their parent, which
+ * pass the controllers on. */
 int cgroups_limit(const struct cgroups *groups, const int *way_down, unsigned depth,
                   const struct boot_config *config, struct failure *why);
 
-/* Makes (or finds) a group below `parent` and opens it. */
+/* Makes a group below `parent` if it does not exist, and opens it. */
 int cgroup_make(int parent, const char *name, struct failure *why);
 
 /* Moves the calling process into a group by its directory. */

@@ -1,5 +1,4 @@
-/* A valid name for the machine from whatever the host called it: the pure part of stage
- * `hostname`. */
+/* Makes a valid host name from any text: the pure part of stage `hostname`. */
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
@@ -16,7 +15,7 @@ static bool is_letter_or_digit(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* Takes hyphens and dots off the end: no label ends with a hyphen, and none is empty. */
+/* Removes hyphens and dots at the end: no label ends with a hyphen or is empty. */
 static size_t trim_end(const char *name, size_t length)
 {
     while (length > 0 && (name[length - 1] == '-' || name[length - 1] == '.'))
@@ -24,8 +23,8 @@ static size_t trim_end(const char *name, size_t length)
     return length;
 }
 
-/* Letters and digits stay. A dot ends a label. Any run of other bytes becomes one hyphen, except at
- * the beginning or end of a label, where none may stand. What is too long is cut. */
+/* Keeps letters and digits. A dot ends a label. Other bytes become one hyphen, except at the
+ * beginning or end of a label, where a hyphen is not allowed. A text that is too long is cut. */
 bool hostname_make_valid(char out[HOSTNAME_MAX + 1], const char *wanted)
 {
     size_t length = 0, label = 0;

@@ -1,9 +1,9 @@
-/* Stage `network`: lo up, nothing else, and an immediate answer for every other address.
+/* Stage `network`: brings lo up, checks that there is no other interface, refuses all other
+ * addresses.
  *
- * "No network device" is what the whole design stands on, so it is checked and not assumed: the
- * kernel is asked for all its interfaces. The `unreachable` routes turn "there is no route" into a
- * definite refusal in 0 ms for every protocol, and stay even where the firewall can only drop (a
- * kernel without `reject`).
+ * The isolation depends on the absence of network devices, so the kernel is asked for all its
+ * interfaces. The `unreachable` routes refuse every other address at once for every protocol, also
+ * where the firewall can only drop packets (a kernel without `reject`).
  */
 #include "init/machine/network.h"
 
@@ -28,8 +28,8 @@
 #define COMMAND_LINE_MAX 8192
 #define ROUTE_SEQUENCE 1
 
-/* Devices that a tunnel driver makes for itself in every new network namespace. They carry nothing
- * while they are down and without address. */
+/* Devices that tunnel drivers make in every new network namespace. They carry no traffic while they
+ * are down and have no address. */
 static const char *const fallback_tunnels[] = {
     "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0",
 };
@@ -42,7 +42,7 @@ static int lo_up(struct failure *why)
     if (fd < 0)
         return failure_errno(why, errno, "make a socket to configure lo");
     if (ioctl(fd, SIOCGIFFLAGS, &request) < 0)
-        return failure_errno(why, errno, "look at lo");
+        return failure_errno(why, errno, "examine lo");
     if ((request.ifr_flags & IFF_UP) != 0)
         return 0;
     request.ifr_flags |= IFF_UP;
@@ -96,10 +96,10 @@ static int route_refuse_all(unsigned char family, struct failure *why)
 }
 
 struct interface_check {
-    char wrong[IF_NAMESIZE]; /* the first that must not be there */
+    char wrong[IF_NAMESIZE]; /* the first forbidden interface */
     const char *reason;
-    unsigned
-        tunnels[ARRAY_LENGTH(fallback_tunnels)]; /* indices of those that may, without address */
+    unsigned tunnels[ARRAY_LENGTH(
+        fallback_tunnels)]; /* indices of those that are allowed without address */
     unsigned tunnel_count;
 };
 
@@ -183,7 +183,7 @@ int network_check_interfaces(struct failure *why)
     return 0;
 }
 
-/* libkrun without a network device gives its guests the host's sockets instead (TSI): as good as a
+/* libkrun without a network device opens the guest's sockets on the host (TSI), which is a
  * network. */
 static int refuse_socket_proxy(struct failure *why)
 {
@@ -199,7 +199,7 @@ static int refuse_socket_proxy(struct failure *why)
     return 0;
 }
 
-/* ICMP sockets would be the one kind left that TCP and UDP rules do not describe. */
+/* Without ICMP sockets, rules for TCP and UDP cover all sockets that an account can open. */
 static void refuse_ping_sockets(void)
 {
     (void)io_write_file(AT_FDCWD, "/proc/sys/net/ipv4/ping_group_range", O_WRONLY, 0, "1 0");

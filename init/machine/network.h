@@ -1,15 +1,15 @@
-/* Stage `network`: lo up, and proof that there is nothing else. */
+/* Stage `network`: lo and no other interface. */
 #ifndef INIT_MACHINE_NETWORK_H
 #define INIT_MACHINE_NETWORK_H
 
 #include "common/os/failure.h"
 
-/* Brings lo up (IPv4 and IPv6), adds `unreachable` default routes, and refuses to go on when any
- * other interface exists (a kernel's own fallback tunnel that is down and without address apart:
- * named list), or the kernel command line holds a transparent socket proxy (tsi_hijack). */
+/* Brings lo up (IPv4 and IPv6) and adds `unreachable` default routes. Fails when any other
+ * interface exists (but for a listed fallback tunnel of the kernel that is down and has no
+ * address), or when the kernel command line has a transparent socket proxy (tsi_hijack). */
 int network_prepare(struct failure *why);
 
-/* The check alone, as any account may make it: for the self-test. -EPERM names what is there. */
+/* The check alone, which needs no rights. -EPERM names the interface. */
 int network_check_interfaces(struct failure *why);
 
 #endif

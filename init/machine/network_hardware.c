@@ -1,6 +1,5 @@
-/* "No network device" is meant literally: this kernel has no driver that would make an interface of
- * one, so the list of interfaces alone does not show that the host gave the machine a card. Both
- * buses tell it in small files of sysfs. */
+/* Looks for network devices on both buses, in sysfs. This kernel has no drivers for them, so the
+ * list of interfaces does not show whether the host gave the machine one. */
 #include "init/machine/network_hardware.h"
 
 #include <dirent.h>
@@ -17,7 +16,7 @@
 struct bus {
     const char *devices; /* below /sys */
     const char *file;    /* in a device's folder */
-    const char *value;   /* how it begins for a network device */
+    const char *value;   /* its prefix for a network device */
     const char *what;
 };
 
@@ -34,7 +33,7 @@ static int device_check(int devices, const char *name, const struct bus *bus, st
         return failure_set(why, ENAMETOOLONG, "the %s %s", bus->what, name);
     ssize_t length = io_read_file(devices, path, 0, value, sizeof(value));
     if (length < 0)
-        return failure_errno(why, (int)-length, "look at the %s %s", bus->what, name);
+        return failure_errno(why, (int)-length, "examine the %s %s", bus->what, name);
     if (strncmp(value, bus->value, strlen(bus->value)) == 0)
         return failure_set(why, EPERM,
                            "the machine has a network device (%s %s): a sandbox has none",

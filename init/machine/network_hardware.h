@@ -1,4 +1,4 @@
-/* A machine's network hardware, whether or not this kernel has a driver for it. */
+/* A machine's network hardware, with or without a driver. */
 #ifndef INIT_MACHINE_NETWORK_HARDWARE_H
 #define INIT_MACHINE_NETWORK_HARDWARE_H
 
@@ -6,7 +6,7 @@
 
 /* VM only. -EPERM names the first network controller under `sys` ("/sys"): a PCI function of class
  * 02, or a virtio device of type 1 (linux/virtio_ids.h), which covers virtio over MMIO too. 0 when
- * there is none, or another negative errno when it cannot be known. */
+ * there is none, or another negative errno when sysfs cannot be read. */
 int network_check_hardware(const char *sys, struct failure *why);
 
 #endif

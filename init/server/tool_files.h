@@ -14,9 +14,9 @@
 /* Writes the files for the rules that the configuration allows:
  *   crates                    /.cargo/config.toml, which cargo reads for every project below /; the
  *                             settings of the project and the account override it key by key
- *   github, gitlab            /etc/gitconfig; the account's and the repository's settings override it
- * debian, debian-security APT_CONFIG_FILE, which APT_CONFIG names, and sources.list beside
- * it. */
+ *   github, gitlab            /etc/gitconfig, which the account's and the repository's settings
+ *                             override
+ * debian, debian-security APT_CONFIG_FILE, which APT_CONFIG names, and sources.list beside it. */
 int tool_files_write(const struct boot_config *config, struct failure *why);
 
 int tool_files_cargo(char *out, size_t size, const struct boot_config *config);
