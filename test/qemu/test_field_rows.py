@@ -106,7 +106,9 @@ def test_100_clients_that_leave_in_the_middle(scene):
 def test_64_mib_to_a_slow_reader(scene):
     """The same bytes for a reader that stops again and again as for one that does not."""
     length = 64 << 20
-    scene.look.codev(f"kill $(pidof probe); {PROBE} serve {PORT} source {length} >/dev/null 2>&1 &")
+    # The old server takes connections, and keeps its port, until its last process has ended.
+    scene.look.codev("kill $(pidof probe); while pidof probe >/dev/null; do usleep 20000; done; "
+                     f"{PROBE} serve {PORT} source {length} >/dev/null 2>&1 &")
     hashes = []
     for pause in (0, 0.2):
         with way_in(scene) as client:
