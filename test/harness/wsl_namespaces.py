@@ -51,7 +51,7 @@ cd "$1"
 mount -t proc -o nosuid,nodev,noexec proc proc
 mount -t sysfs sysfs sys
 mount -t tmpfs -o mode=0755 tmpfs dev
-for node in "null 1 3" "zero 1 5" "random 1 8" "urandom 1 9" "full 1 7" "tty 5 0" \\
+for node in "null 1 3" "zero 1 5" "random 1 8" "urandom 1 9" "full 1 7" "tty 5 0" \
     "console 5 1" "kmsg 1 11"; do
     set -- "$1" $node
     mknod -m 0666 dev/$2 c $3 $4
