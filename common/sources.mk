@@ -9,7 +9,6 @@ COMMON_SRCS := \
     common/os/io.c \
     common/json/json.c \
     common/json/json_grammar.c \
-    common/json/json_string.c \
     common/json/json_writer.c \
     common/text/line_buffer.c \
     common/text/number.c \

@@ -1,9 +1,9 @@
 /* Strict JSON (RFC 8259) over jsmn.
  *
- * jsmn splits a text into tokens but accepts much that is no JSON. json_parse first checks the whole
- * text against the grammar (UTF-8 included) without recursion, then lets jsmn make the tokens. What it
- * accepts is JSON; what it refuses has a position and a reason. The text stays the caller's and
- * nothing is copied: a value is an index into the caller's token array.
+ * jsmn splits a text into tokens but accepts much that is no JSON. json_parse first checks the
+ * whole text against the grammar (UTF-8 included) without recursion, then lets jsmn make the
+ * tokens. What it accepts is JSON; what it refuses has a position and a reason. The text stays the
+ * caller's and nothing is copied: a value is an index into the caller's token array.
  */
 #ifndef COMMON_JSON_JSON_H
 #define COMMON_JSON_JSON_H
@@ -48,8 +48,8 @@ struct json_position {
 };
 
 /* Parses `length` bytes (no NUL needed) into at most `capacity` tokens; token 0 is the top value.
- * 0, or -EINVAL (not JSON), -E2BIG (more than `capacity` tokens or deeper than JSON_DEPTH_MAX): then
- * *where is set and *document untouched. A byte order mark is refused: skip it before, see
+ * 0, or -EINVAL (not JSON), -E2BIG (more than `capacity` tokens or deeper than JSON_DEPTH_MAX):
+ * then *where is set and *document untouched. A byte order mark is refused: skip it before, see
  * json_skip_bom. Duplicate names are JSON: json_find_duplicate tells of them. */
 int json_parse(struct json *document, const char *text, size_t length, struct json_token *tokens,
                uint32_t capacity, struct json_position *where);
@@ -60,8 +60,8 @@ size_t json_skip_bom(const char *text, size_t length);
 /* Line and column of a byte offset in a text. */
 void json_locate(const char *text, size_t length, size_t offset, struct json_position *where);
 
-/* Index of the value of the member called `name` (compared after unescaping), or 0 when the value at
- * `object` is no object or has no such member (0 is the top value and never a member). */
+/* Index of the value of the member called `name` (compared after unescaping), or 0 when the value
+ * at `object` is no object or has no such member (0 is the top value and never a member). */
 uint32_t json_member(const struct json *document, uint32_t object, const char *name);
 
 /* Iteration over an object or array: start with json_first, go on with json_next, end at 0. In an
@@ -69,8 +69,9 @@ uint32_t json_member(const struct json *document, uint32_t object, const char *n
 uint32_t json_first(const struct json *document, uint32_t container);
 uint32_t json_next(const struct json *document, uint32_t container, uint32_t index);
 
-/* Index of the second name among the members of `object` that stands there twice, or 0. */
-uint32_t json_find_duplicate(const struct json *document, uint32_t object);
+/* Index of the first name of an object, or string of an array, that is equal to an earlier one; 0
+ * when there is none. */
+uint32_t json_find_duplicate(const struct json *document, uint32_t container);
 
 /* Unescapes a string (or a name) into `out` with a final NUL. Returns its length, or -EINVAL (no
  * string), -ENAMETOOLONG (does not fit), -EILSEQ (holds U+0000, which C strings cannot, or a lone

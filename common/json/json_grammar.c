@@ -1,15 +1,18 @@
-/* The grammar of RFC 8259 as a loop with a stack of one bit per level, so no text can exhaust our stack.
+/* The grammar of RFC 8259 as a loop with a stack of one bit per level, so no text can exhaust our
+ * stack.
  *
- * A scanner reads values, and after each value the loop does what the innermost container allows next:
+ * A scanner reads values, and after each value the loop does what the innermost container allows
+ * next:
  *
  *     value    a value must begin here
  *     after    a value has ended: a comma, the container's end or, outside all, the end of the text
  *
- * Errors point at the byte that cannot be part of any JSON text with this beginning. Numbers, strings
- * and literals are checked by functions that return the offset behind them.
+ * Errors point at the byte that cannot be part of any JSON text with this beginning. Numbers,
+ * strings and literals are checked by functions that return the offset behind them.
  */
 #include "common/json/json_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -24,7 +27,7 @@ struct scanner {
     const char *reason;
 };
 
-_Static_assert(JSON_DEPTH_MAX <= 64, "one bit per level");
+static_assert(JSON_DEPTH_MAX <= 64, "one bit per level");
 
 static int refuse(struct scanner *scanner, const char *reason)
 {
@@ -96,7 +99,7 @@ static int check_escape(struct scanner *scanner)
 {
     scanner->at++; /* the backslash */
     int letter = peek(scanner);
-    if (letter <= 0 || strchr("\"\\/bfnrtu", letter) == NULL)
+    if (letter <= 0 || !strchr("\"\\/bfnrtu", letter))
         return refuse(scanner, "no such escape in a string");
     scanner->at++;
     for (int i = 0; letter == 'u' && i < 4; i++, scanner->at++)
@@ -159,7 +162,8 @@ static int check_name(struct scanner *scanner)
     return 0;
 }
 
-/* Enters a container. 1 when it is empty and thus a whole value, 0 when its first value comes next. */
+/* Enters a container. 1 when it is empty and thus a whole value, 0 when its first value comes
+ * next. */
 static int open_container(struct scanner *scanner, bool object)
 {
     if (scanner->depth == JSON_DEPTH_MAX) {

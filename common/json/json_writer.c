@@ -1,5 +1,6 @@
-/* The JSON writer: one primitive appends bytes or sets `overflow`, everything else is made of it. Once
- * something did not fit nothing more is written, so the buffer never holds a text with a hole in it.
+/* The JSON writer: one primitive appends bytes or sets `overflow`, everything else is made of it.
+ * Once something did not fit nothing more is written, so the buffer never holds a text with a hole
+ * in it.
  */
 #include "common/json/json_writer.h"
 

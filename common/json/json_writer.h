@@ -41,8 +41,8 @@ void json_member_string(struct json_writer *writer, const char *name, const char
 void json_member_int(struct json_writer *writer, const char *name, int64_t value);
 void json_member_bool(struct json_writer *writer, const char *name, bool value);
 
-/* Ends the text: a NUL behind it, and behind a newline when `newline`. The length without the NUL, or
- * -ENOSPC when anything did not fit. */
+/* Ends the text: a NUL behind it, and behind a newline when `newline`. The length without the NUL,
+ * or -ENOSPC when anything did not fit. */
 int json_writer_finish(struct json_writer *writer, bool newline);
 
 #endif

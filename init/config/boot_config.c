@@ -15,7 +15,6 @@
 #include "common/json/json.h"
 #include "common/os/cleanup.h"
 #include "common/os/memory.h"
-#include "common/text/name_filter.h"
 #include "common/wire/guest_path.h"
 #include "init/config/schema.h"
 
@@ -142,40 +141,32 @@ static int read_environment(struct schema_parse *parse, uint32_t index, void *ta
     return 0;
 }
 
-/* The last entry of config->egress: [a-z0-9][a-z0-9._-]{0,63}, and not listed before. `seen` is
- * kept from one entry to the next. */
-static int check_rule_name(struct schema_parse *parse, const struct boot_config *config,
-                           struct name_filter *seen)
+static int read_rule_name(struct schema_parse *parse, uint32_t item, const char **out)
 {
-    const char *name = config->egress[config->egress_count];
-    uint32_t hash = NAME_FILTER_SEED;
+    static const struct schema_field rule_name = {.name = "", .least = 1, .most = RULE_NAME_MAX};
+    int result = schema_read_text(parse, item, out, &rule_name);
 
-    if (name[strspn(name, LOWER_CASE DIGITS "._-")] != '\0' || strchr("._-", name[0]))
-        return schema_refuse(parse, "\"%s\" is not a valid rule name", name);
-    for (const char *at = name; *at != '\0'; at++)
-        hash = name_filter_hash(hash, (unsigned char)*at);
-    bool perhaps = name_filter_seen(seen, hash);
-    for (unsigned earlier = 0; perhaps && earlier < config->egress_count; earlier++)
-        if (strcmp(config->egress[earlier], name) == 0)
-            return schema_refuse(parse, "\"%s\" is listed twice", name);
-    return 0;
+    if (result == 0 &&
+        ((*out)[strspn(*out, LOWER_CASE DIGITS "._-")] != '\0' || strchr("._-", (*out)[0])))
+        return schema_refuse(parse, "\"%s\" is not a valid rule name", *out);
+    return result;
 }
 
+/* Names of rules: [a-z0-9][a-z0-9._-]{0,63}, none of them twice. */
 static int read_egress(struct schema_parse *parse, uint32_t index, void *target,
                        const struct schema_field *field)
 {
-    static const struct schema_field rule_name = {.name = "", .least = 1, .most = RULE_NAME_MAX};
     struct boot_config *config = target;
-    struct name_filter seen = {{0}};
     int result = schema_expect_container(parse, index, JSON_ARRAY, field->most);
+    uint32_t twice = result == 0 ? json_find_duplicate(parse->document, index) : 0;
 
     for (uint32_t item = json_first(parse->document, index); result == 0 && item != 0;
          item = json_next(parse->document, index, item)) {
         size_t path_length = schema_enter_element(parse, config->egress_count);
-        result = schema_read_text(parse, item, &config->egress[config->egress_count], &rule_name);
-        if (result == 0)
-            result = check_rule_name(parse, config, &seen);
-        config->egress_count++;
+        const char **name = &config->egress[config->egress_count++];
+        result = read_rule_name(parse, item, name);
+        if (result == 0 && item == twice)
+            result = schema_refuse(parse, "\"%s\" is listed twice", *name);
         schema_leave(parse, path_length);
     }
     return result;

@@ -126,6 +126,8 @@ static void duplicates_are_found_after_unescaping(void **state)
     assert_int_equal(json_find_duplicate(&document, 0), 0);
     assert_int_equal(parse(&document, "[1,1]", 16), 0);
     assert_int_equal(json_find_duplicate(&document, 0), 0);
+    assert_int_equal(parse(&document, "[\"a\",[\"b\"],1,\"b\",\"\\u0061\",\"1\"]", 16), 0);
+    assert_int_equal(json_find_duplicate(&document, 0), 6);
 }
 
 /* So many that some share a bit of the filter. */
