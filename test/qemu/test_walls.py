@@ -556,7 +556,8 @@ def test_tools_find_their_upstreams(sandbox):
                                         events.read_text().splitlines())
                  if event["event"] == "ready")
     answered = [check for check in ready["checks"] if check["name"] == "broker-answers"]
-    assert answered == [{"name": "broker-answers", "ok": True, "detail": "the broker answers (404)"}]
+    detail = "the broker answers (404)"
+    assert answered == [{"name": "broker-answers", "ok": True, "detail": detail}]
 
 
 def last_complaint(err):

@@ -2,8 +2,8 @@
 //
 // A small coding agent, as it runs in a sandbox: it knows its gateway by ANTHROPIC_BASE_URL and
 // OPENAI_BASE_URL alone, and has no key but the placeholder that init sets. With each SDK in turn
-// it streams an answer that calls a tool, runs the tool's argument as a shell command in FOLDER, and
-// sends back its output; then it uploads 20 MB, and leaves an endless stream in the middle. It
+// it streams an answer that calls a tool, runs the tool's argument as a shell command in FOLDER,
+// and sends back its output; then it uploads 20 MB, and leaves an endless stream in the middle. It
 // prints a line of JSON for each step; a failure is an exception.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";

@@ -2,8 +2,8 @@
 //
 // Streams one answer through CLIENT (fetch, openai, anthropic) from the route at BASE and prints a
 // line of JSON for each piece of text as it arrives: {"text":...}; at the end {"end":true}, or
-// {"status":...,"error":...} with what the client itself makes of a refusal. MODULES is the folder that npm has
-// filled.
+// {"status":...,"error":...} with what the client itself makes of a refusal. MODULES is
+// the folder that npm has filled.
 import { createRequire } from "node:module";
 
 const [modules, client, base] = process.argv.slice(2);
