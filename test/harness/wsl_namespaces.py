@@ -174,6 +174,8 @@ class Sandbox:
         self.outer = eventually(
             lambda: eldest(set(rig.inits()) - before) or self.process.poll() is not None,
             "codev-init starts")
+        if stdio == "tty":  # before it is raw a terminal would echo the configuration
+            self.until("hello")
         if config is not None:
             self.send(config)
 
