@@ -1,4 +1,4 @@
-/* Canned answers: a JSON body in the shape of the broker's errors (design, section 8). */
+/* Canned answers: a JSON body in the shape of the broker's errors (doc/broker-protocol.md). */
 #include "agent/canned.h"
 
 #include <stdio.h>

@@ -27,7 +27,7 @@ void connection_enter(struct relay *relay, struct connection *connection,
 void connection_rearm(struct relay *relay, struct connection *connection)
 {
     if (connection->state == CONNECTION_CLOSING)
-        return; /* the sweep of this wake-up closes the descriptors, which takes them out of the set */
+        return; /* the sweep closes the descriptors, which takes them out of the set */
     for (unsigned which = 0; which < 2; which++) {
         struct side *side = &connection->sides[which];
         uint32_t interest = connection_interest(connection, which);
@@ -240,7 +240,8 @@ static void event_dialling(struct relay *relay, struct connection *connection,
         dial_event(relay, connection, events);
         return;
     }
-    /* The client ended its sending, or is gone. Only for requests does that mean that nobody waits. */
+    /* The client ended its sending, or is gone. Only for requests does that mean that nobody
+     * waits. */
     connection->sides[SIDE_CLIENT].leaving = true;
     if (role_rules[connection->role].carries_requests)
         connection_close(relay, connection);

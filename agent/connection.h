@@ -48,11 +48,12 @@
 enum connection_state {
     CONNECTION_FREE,      /* on the free list; no descriptor, empty rings */
     CONNECTION_DEMANDING, /* way in: accepted, its secret is being read, 5 s; nothing is dialled */
-    CONNECTION_DIALLING, /* target.fd is connecting, or -1 in a pause between rounds; the client is not
-                           * read, only watched for leaving */
-    CONNECTION_SECURING, /* target.fd is connected and TLS shakes hands, `tls` is set; the client as above.
-                          * Left for JOINED once the pinned key is proved, else for the next address */
-    CONNECTION_JOINED,    /* bytes pass both ways */
+    CONNECTION_DIALLING,  /* target.fd is connecting, or -1 in a pause between rounds; the client is
+                           * not read, only watched for leaving */
+    CONNECTION_SECURING, /* target.fd is connected and TLS shakes hands, `tls` is set; the client as
+                           * above. Left for JOINED once the pinned key is proved, else for the next
+                           * address */
+    CONNECTION_JOINED,   /* bytes pass both ways */
     CONNECTION_LINGERING, /* the target is closed; flows[SIDE_TARGET] holds the last bytes for the
                            * client, whose own are read and thrown away, since closing a socket with
                            * unread bytes sends a reset that destroys the answer on its way */
@@ -151,13 +152,13 @@ bool connection_has_all(const struct connection *connection, enum connection_sid
  * server's end is passed on in no other way. */
 enum connection_verdict connection_judge_expired(const struct connection *connection);
 
-/* Whether an end that was just read, with `gone` and `told` set, is a break on the Unix socket between
- * two agents. When our own sending has ended there, a whole close cannot be told apart from it; and one
- * before the first byte only says that nobody is there. */
+/* Whether an end that was just read, with `gone` and `told` set, is a break on the Unix socket
+ * between two agents. When our own sending has ended there, a whole close cannot be told apart
+ * from it; and one before the first byte only says that nobody is there. */
 bool connection_is_cut(const struct connection *connection, enum connection_side which);
 
-/* For how many milliseconds a client may read its last answer. The other agent closes by itself when its
- * own client, however slow, has read all; to close earlier would look like a break. */
+/* For how many milliseconds a client may read its last answer. The other agent closes by itself
+ * when its own client, however slow, has read all; to close earlier would look like a break. */
 int64_t connection_linger_limit(const struct connection *connection);
 
 struct relay;
@@ -185,7 +186,8 @@ void connection_join(struct relay *relay, struct connection *connection);
 /* Closes the target's socket and forgets all about it. */
 void connection_drop_target(struct connection *connection);
 
-/* Ends with the canned 502; `reason` is a word to the user, without characters that JSON escapes. */
+/* Ends with the canned 502; `reason` is a word to the user, without characters that JSON
+ * escapes. */
 void connection_apologise(struct relay *relay, struct connection *connection, const char *reason);
 
 /* The table is full: the canned 503 into an overflow slot. */

@@ -1,4 +1,5 @@
-/* The pure part of a connection: what it wants, when it has to end, how long it may be half open. */
+/* The pure part of a connection: what it wants, when it has to end, how long it may be half
+ * open. */
 #include <assert.h>
 #include <sys/epoll.h>
 
@@ -37,7 +38,7 @@ static_assert(ARRAY_LENGTH(role_rules) == RELAY_ROLE_COUNT, "rules for each role
 static bool has_room_from(const struct connection *connection, enum connection_side which)
 {
     const struct flow *flow = &connection->flows[which];
-    bool secure = which == SIDE_TARGET && connection->tls != NULL;
+    bool secure = which == SIDE_TARGET && connection->tls;
     if (which == SIDE_TARGET && connection->framed)
         return flow_has_room_for(flow, PIECE_HEAD + 1);
     return secure ? flow_has_room_for(flow, TLS_RECORD_MAX) : flow_has_room(flow);
@@ -161,9 +162,10 @@ int64_t connection_linger_limit(const struct connection *connection)
     return connection->behind_agent ? HALF_OPEN_STALLED_MS : LINGER_MS;
 }
 
-/* Where an end is not passed on, a server's end is nearly always a whole close (TCP cannot tell), and
- * its reader on the host learns of it only from ours. So after a second in which the host sent nothing
- * either, that is it; a host that is still sending after its server's end goes on. */
+/* Where an end is not passed on, a server's end is nearly always a whole close (TCP cannot
+ * tell), and its reader on the host learns of it only from ours. So after a second in which the
+ * host sent nothing either, that is it; a host that is still sending after its server's end goes
+ * on. */
 int64_t connection_end_limit(const struct connection *connection)
 {
     const struct side *client = &connection->sides[SIDE_CLIENT];

@@ -64,8 +64,8 @@ static void target_reached(struct relay *relay, struct connection *connection)
     connection_join(relay, connection);
 }
 
-/* A Unix socket is connected at once or not at all (unix_stream_connect in net/unix/af_unix.c): there is nothing to
- * wait for, and the target can be watched for its bytes from the start. */
+/* A Unix socket is connected at once or not at all (unix_stream_connect in net/unix/af_unix.c):
+ * there is nothing to wait for, and the target can be watched for its bytes from the start. */
 static void attempt_started(struct relay *relay, struct connection *connection,
                             enum endpoint_kind kind, int fd)
 {
@@ -150,7 +150,8 @@ void dial_event(struct relay *relay, struct connection *connection, uint32_t eve
         shake_hands(relay, connection);
         return;
     }
-    /* A connect that failed is an error of the socket, which poll reports; without one there is none to ask for. */
+    /* A connect that failed is an error of the socket, which poll reports; without one there is
+     * none to ask for. */
     if ((events & (EPOLLERR | EPOLLHUP)) &&
         getsockopt(connection->sides[SIDE_TARGET].fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
         error = errno;

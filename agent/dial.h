@@ -1,9 +1,9 @@
 /* Reaching the target of a connection.
  *
  * The addresses of the forward are tried in order, from the one that worked last. When all have
- * failed, the roles whose target may still be starting (the broker's, and the other agent of a pair)
- * pause with back-off and go round again until their time is up. The server's forward does not: the
- * host takes a close instead of OK as "try again".
+ * failed, the roles whose target may still be starting (the broker's, and the other agent of a
+ * pair) pause with back-off and go round again until their time is up. The server's forward does
+ * not: the host takes a close instead of OK as "try again".
  */
 #ifndef AGENT_DIAL_H
 #define AGENT_DIAL_H

@@ -37,8 +37,9 @@ static void answer_datagrams(int fd)
     }
 }
 
-/* A free slot, or the one of the oldest connection. Its descriptor is closed at once, and an event of
- * it that was fetched before finds nothing to read on the new one: so no mark and sweep here. */
+/* A free slot, or the one of the oldest connection. Its descriptor is closed at once, and an
+ * event of it that was fetched before finds nothing to read on the new one: so no mark and sweep
+ * here. */
 static struct dns_stream *stream_take(struct dns_server *server)
 {
     struct dns_stream *chosen = &server->streams[0];
@@ -83,7 +84,8 @@ void dns_server_event(struct dns_server *server, unsigned index, int64_t now)
         answer_datagrams(server->fds[index]);
 }
 
-/* Answers the first message in the buffer and removes it. 1: done; 0: more bytes are needed; -1: close. */
+/* Answers the first message in the buffer and removes it. 1: done; 0: more bytes are needed; -1:
+ * close. */
 static int answer_next(struct dns_stream *stream)
 {
     uint8_t answer[2 + DNS_ANSWER_MAX];

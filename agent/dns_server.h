@@ -1,9 +1,9 @@
 /* The sockets of the DNS stub: UDP, and TCP with its two-byte length (RFC 1035 section 4.2.2).
  *
  * A TCP connection lives in one of DNS_STREAMS_MAX fixed slots, for DNS_STREAM_MS after its last
- * question; a new one takes the place of the oldest. A message longer than DNS_STREAM_QUERY_MAX closes
- * the connection: no question is that long. Answers are small and go straight to the socket; a client
- * that does not read them is closed.
+ * question; a new one takes the place of the oldest. A message longer than DNS_STREAM_QUERY_MAX
+ * closes the connection: no question is that long. Answers are small and go straight to the socket;
+ * a client that does not read them is closed.
  */
 #ifndef AGENT_DNS_SERVER_H
 #define AGENT_DNS_SERVER_H

@@ -2,9 +2,9 @@
  *
  * The ring is 64 KiB of static memory that its owner lends; the kernel gives a page of it only once
  * it is touched. It fills from the start again whenever it runs empty, so that a connection with
- * little traffic touches one page. Bytes are received into the free room behind the last one and sent
- * from the first one, at most FLOW_WRITE_MAX at once: some hypervisors fail on vsock packets above
- * 32 KiB, and one rule for every transport is simpler than two.
+ * little traffic touches one page. Bytes are received into the free room behind the last one and
+ * sent from the first one, at most FLOW_WRITE_MAX at once: some hypervisors fail on vsock packets
+ * above 32 KiB, and one rule for every transport is simpler than two.
  */
 #ifndef AGENT_FLOW_H
 #define AGENT_FLOW_H
@@ -32,7 +32,8 @@ void flow_reset(struct flow *flow);
 /* Drops what is pending. */
 void flow_discard(struct flow *flow);
 
-/* Appends bytes of our own. The caller knows that there is room: false (and nothing done) if not. */
+/* Appends bytes of our own. The caller knows that there is room: false (and nothing done) if
+ * not. */
 int flow_put(struct flow *flow, const void *data, size_t length);
 
 /* True while a byte more could be received. */

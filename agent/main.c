@@ -1,9 +1,9 @@
 /* codev-agent: the relay between a sandbox and its host. It looks at no byte of what it forwards.
  *
  * Started by codev-init with its table of forwards on descriptor 0 and its listeners inherited (see
- * common/wire/relay_config.h); its only argument is --version. Ends with status 0 when descriptor 0 ends, 78 (EX_CONFIG)
- * and a line on standard error when the table cannot be served, with 71 (EX_OSERR) when the system
- * fails it.
+ * common/wire/relay_config.h); its only argument is --version. Ends with status 0 when descriptor 0
+ * ends, 78 (EX_CONFIG) and a line on standard error when the table cannot be served, with 71
+ * (EX_OSERR) when the system fails it.
  */
 #include <errno.h>
 #include <signal.h>

@@ -20,12 +20,14 @@
 #define EVENTS_PER_WAKE 128
 #define CONFIG_ENDED 1
 
-/* Page-aligned and never touched before a connection uses it: the kernel gives memory by the page. */
+/* Page-aligned and never touched before a connection uses it: the kernel gives memory by the
+ * page. */
 static uint8_t buffers[BUFFERED_MAX][2][FLOW_SIZE] __attribute__((aligned(4096)));
 
-/* The coarse clock, as of the kernel's last tick: memory that the kernel shares, whatever the clock source. The precise
- * one is a system call where that source is a device (a guest that finds its TSC unsteady reads the ACPI timer's port). A
- * deadline may pass a tick early, 10 ms at most, which none of ours minds. */
+/* The coarse clock, as of the kernel's last tick: memory that the kernel shares, whatever the
+ * clock source. The precise one is a system call where that source is a device (a guest that
+ * finds its TSC unsteady reads the ACPI timer's port). A deadline may pass a tick early, 10 ms
+ * at most, which none of ours minds. */
 static int64_t clock_ms(void)
 {
     struct timespec now;
@@ -154,8 +156,8 @@ static void listener_event(struct relay *relay, unsigned index)
     }
 }
 
-/* Whoever is on the way to a target goes to where the new record says: an old broker, though it proved the old
- * key, must not be told the new token. */
+/* Whoever is on the way to a target goes to where the new record says: an old broker, though it
+ * proved the old key, must not be told the new token. */
 static void redial(struct relay *relay)
 {
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
@@ -215,7 +217,8 @@ static int dispatch(struct relay *relay, const struct epoll_event *event, struct
     return 0;
 }
 
-/* Runs what is due and finds the next deadline anew: only a wake-up at a deadline looks at every slot. */
+/* Runs what is due and finds the next deadline anew: only a wake-up at a deadline looks at every
+ * slot. */
 static void run_timers(struct relay *relay)
 {
     relay_schedule(relay, relay->dns.next_deadline);
@@ -268,8 +271,9 @@ static void sweep(struct relay *relay)
     }
 }
 
-/* While no connection has a deadline, which is so as long as bytes just pass, the bound that the last one left behind is
- * nothing to wake up for: a wait without a time-out spares the kernel a timer and two readings of the clock. */
+/* While no connection has a deadline, which is so as long as bytes just pass, the bound that the
+ * last one left behind is nothing to wake up for: a wait without a time-out spares the kernel a
+ * timer and two readings of the clock. */
 static int64_t next_wake(const struct relay *relay)
 {
     if (relay->timed > 0)

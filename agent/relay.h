@@ -2,16 +2,17 @@
  * and the DNS stub.
  *
  * One wake-up: the clock is read once, every event is dispatched by its typed reference, due timers
- * run, and the sweep frees what was marked. Nothing is allocated after the start, and every table has
- * a limit with a defined outcome:
+ * run, and the sweep frees what was marked. Nothing is allocated after the start, and every table
+ * has a limit with a defined outcome:
  *
- *     RELAY_CONNECTIONS_MAX  connections. Beyond: a client of the broker's forward gets a canned 503
- *                            from one of OVERFLOW_MAX extra slots (while those are taken, clients wait
- *                            in the listener's backlog); other forwards close at once
- *     RESERVED_MAX           slots more, for the way in alone: what runs in the sandbox can use up its
- *                            own connections to the broker, but not lock its user out
- *     DEMANDING_MAX          way-in connections that have not yet shown the secret; the oldest makes
- *                            room for a new one, so that nobody can crowd out those who know it
+ *     RELAY_CONNECTIONS_MAX  connections. Beyond: a client of the broker's forward gets a canned
+ *                            503 from one of OVERFLOW_MAX extra slots (while those are taken,
+ *                            clients wait in the listener's backlog); other forwards close at once
+ *     RESERVED_MAX           slots more, for the way in alone: what runs in the sandbox can use up
+ *                            its own connections to the broker, but not lock its user out
+ *     DEMANDING_MAX          way-in connections that have not yet shown the secret; the oldest
+ *                            makes room for a new one, so that nobody can crowd out those who know
+ *                            it
  */
 #ifndef AGENT_RELAY_H
 #define AGENT_RELAY_H
@@ -33,7 +34,8 @@
 #define ACCEPT_PAUSE_MS 100 /* after accept4 failed for want of memory or descriptors */
 #define NO_SLOT UINT16_MAX
 
-/* What an event belongs to: epoll's data is REFERENCE(kind, index). A side's index is 2 * slot + side. */
+/* What an event belongs to: epoll's data is REFERENCE(kind, index). A side's index is 2 * slot +
+ * side. */
 enum reference_kind {
     REFERENCE_CONFIG,
     REFERENCE_LISTENER,
@@ -76,8 +78,8 @@ struct relay {
 int relay_init(struct relay *relay, const struct relay_config *config, int config_fd,
                struct failure *why);
 
-/* Runs until the configuration pipe ends (0), or something is wrong that no single connection caused
- * (a negative errno with a reason). */
+/* Runs until the configuration pipe ends (0), or something is wrong that no single connection
+ * caused (a negative errno with a reason). */
 int relay_run(struct relay *relay, struct failure *why);
 
 /* Adds, changes or (events 0) removes a descriptor; *armed is what is set now. */

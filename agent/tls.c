@@ -21,7 +21,8 @@ struct tls_slot {
     uint8_t output[BR_SSL_BUFSIZE_OUTPUT] __attribute__((aligned(PAGE)));
 } __attribute__((aligned(PAGE)));
 
-/* Only connections that carry requests have one: those of the way in and of overflow never dial a broker. */
+/* Only connections that carry requests have one: those of the way in and of overflow never dial
+ * a broker. */
 static struct tls_slot slots[RELAY_CONNECTIONS_MAX];
 
 bool tls_is_wanted(const struct relay_forward *forward, const struct endpoint *address)
@@ -48,7 +49,7 @@ void tls_begin(struct connection *connection, const struct relay_forward *forwar
 
 void tls_finish(struct connection *connection)
 {
-    if (connection->tls == NULL)
+    if (!connection->tls)
         return;
     struct tls_slot *slot = &slots[connection->index];
     connection->tls = NULL;

@@ -1,4 +1,5 @@
-/* See transfer.h. The ring's own system calls are in flow.c, those of TLS in common/net/tls_link.c. */
+/* See transfer.h. The ring's own system calls are in flow.c, those of TLS in
+ * common/net/tls_link.c. */
 #include "agent/transfer.h"
 
 #include <errno.h>
@@ -29,8 +30,8 @@ static ssize_t transmit_by(struct tls_link *link, struct flow *flow, struct side
     return total > 0 ? total : taken;
 }
 
-/* As flow_receive, through an engine: records, each whole, while there is room for another. The ring's
- * end may cut one in two. */
+/* As flow_receive, through an engine: records, each whole, while there is room for another. The
+ * ring's end may cut one in two. */
 static ssize_t receive_by(struct tls_link *link, struct flow *flow, struct side *side)
 {
     ssize_t total = 0, received = -EAGAIN;

@@ -1,8 +1,8 @@
 /* Bytes between a connection's sockets and its rings, through TLS where the target has it.
  *
- * A record of TLS is taken from the socket only when the ring has room for all of it, so no plain byte ever
- * waits in the engine, where no event would tell of it. In the other direction one record may wait for
- * the socket: the side is `unsent` meanwhile.
+ * A record of TLS is taken from the socket only when the ring has room for all of it, so no plain
+ * byte ever waits in the engine, where no event would tell of it. In the other direction one record
+ * may wait for the socket: the side is `unsent` meanwhile.
  */
 #ifndef AGENT_TRANSFER_H
 #define AGENT_TRANSFER_H

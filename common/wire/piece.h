@@ -35,11 +35,12 @@ struct piece_reader {
 
 void piece_write_head(uint8_t out[PIECE_HEAD], size_t length);
 
-/* Takes lengths, and no other bytes, from the front of `bytes`: how many bytes they were. Afterwards
- * `left` bytes of the stream come next; 0: more bytes are needed, or the end was read. Nothing is
- * taken behind the second end. False from piece_reader_is_right: the sender's bytes are no pieces. */
+/* Takes lengths, and no other bytes, from the front of `bytes`. Returns how many bytes they were.
+ * Afterwards `left` bytes of the stream come next; 0: more bytes are needed, or the end was read.
+ * Nothing is taken behind the second end. */
 size_t piece_read_head(struct piece_reader *reader, const uint8_t *bytes, size_t length);
 
+/* False when a piece was announced behind the end: the sender does not speak in pieces. */
 static inline bool piece_reader_is_right(const struct piece_reader *reader)
 {
     return !reader->ended || reader->left == 0;
