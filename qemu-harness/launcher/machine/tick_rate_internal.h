@@ -4,6 +4,10 @@
  * timer. On a busy host QEMU is not scheduled for a while during the measurement: the rate comes
  * out too low, and the guest's clock runs too fast (seen: 18.5 s in 8.4 s). The launcher measures
  * the rate on the host instead, by two samples with the start's work between them.
+ *
+ * The corrections of the guest's clock do not replace this: they set the time of day. Timeouts in
+ * the guest follow its monotonic clock, which nothing corrects, and would expire after half their
+ * time.
  */
 #ifndef QEMU_HARNESS_LAUNCHER_MACHINE_TICK_RATE_INTERNAL_H
 #define QEMU_HARNESS_LAUNCHER_MACHINE_TICK_RATE_INTERNAL_H
