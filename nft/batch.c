@@ -1,6 +1,7 @@
-/* The builder. The message being written is the last one; `length` counts the finished ones before it
- * plus, through mnl, its own. Every put checks the room that is left and gives up for good when it does
- * not suffice: a batch with a hole would be another policy.
+/* Writes the messages of a batch with libmnl. The message being written is the last one: `length`
+ * counts the finished messages before it, and its own length stands in its header. Each put checks
+ * the room that is left; when it does not suffice, the error stays set, because a batch with an
+ * attribute missing would be a different policy.
  */
 #include "nft/batch.h"
 
@@ -20,7 +21,7 @@ static struct nlmsghdr *current(struct batch *batch)
     return (struct nlmsghdr *)(void *)(batch->bytes + batch->messages[batch->count - 1].offset);
 }
 
-/* Room for the current message, from its start. */
+/* The bytes that the current message may take, from its start to the buffer's end. */
 static size_t room(const struct batch *batch)
 {
     return sizeof(batch->bytes) - batch->messages[batch->count - 1].offset;
@@ -32,7 +33,7 @@ static void finish_current(struct batch *batch)
         batch->length += current(batch)->nlmsg_len;
 }
 
-/* Opens a message with its two headers. `kind` is the whole nlmsg_type. */
+/* Starts a message with its two headers. `kind` is the complete nlmsg_type. */
 static void open_message(struct batch *batch, uint16_t kind, uint16_t flags, uint8_t family,
                          uint16_t resource, struct batch_message message)
 {
@@ -106,7 +107,7 @@ struct nlattr *batch_nest_begin(struct batch *batch, uint16_t type)
 
 void batch_nest_end(struct batch *batch, struct nlattr *nest)
 {
-    if (batch->error == 0 && nest != NULL)
+    if (batch->error == 0 && nest)
         mnl_attr_nest_end(current(batch), nest);
 }
 

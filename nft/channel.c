@@ -1,5 +1,6 @@
-/* Requests and answers. Interruptions are carried through; a datagram that does not come from the kernel
- * is passed over; everything else that can go wrong in between is told to the caller, who asks again.
+/* Sends requests and reads answers. Calls that a signal interrupts are repeated, and datagrams that
+ * do not come from the kernel are ignored. All other errors are returned to the caller, which
+ * repeats the request.
  */
 #include "nft/channel.h"
 
@@ -21,7 +22,7 @@ static int prepare(struct mnl_socket *channel, int group)
     int on = 1;
     if (mnl_socket_bind(channel, 0, MNL_SOCKET_AUTOPID) < 0)
         return -errno;
-    /* errors without a copy of the request; older kernels (before 4.3) send it */
+    /* leaves the copy of the request out of errors; kernels before 4.3 always send the copy */
     (void)mnl_socket_setsockopt(channel, NETLINK_CAP_ACK, &on, sizeof(on));
     if (group != 0 &&
         mnl_socket_setsockopt(channel, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) < 0)
@@ -32,10 +33,10 @@ static int prepare(struct mnl_socket *channel, int group)
 int channel_open(struct mnl_socket **out, int group, struct failure *why)
 {
     struct mnl_socket *channel = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
-    if (channel == NULL && (errno == EPROTONOSUPPORT || errno == EAFNOSUPPORT))
+    if (!channel && (errno == EPROTONOSUPPORT || errno == EAFNOSUPPORT))
         return failure_set(why, errno,
                            "nfnetlink is missing in this kernel (CONFIG_NETFILTER_NETLINK)");
-    if (channel == NULL)
+    if (!channel)
         return failure_errno(why, errno, "open a netlink socket");
     int result = prepare(channel, group);
     if (result < 0) {
@@ -72,7 +73,7 @@ int channel_receive(const struct mnl_socket *channel, void *out, size_t size)
         if (length < 0)
             return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
         if (message.msg_namelen != sizeof(from) || from.nl_pid != 0)
-            continue; /* another process: only the kernel has port 0 */
+            continue; /* from another process: only the kernel has port 0 */
         if ((message.msg_flags & MSG_TRUNC) != 0)
             return -EMSGSIZE;
         if (length > 0)
@@ -89,13 +90,13 @@ static int send_request(const struct mnl_socket *channel, uint32_t sequence, uin
     header->nlmsg_flags = NLM_F_REQUEST | flags;
     header->nlmsg_seq = sequence;
     struct nfgenmsg *generic = mnl_nlmsg_put_extra_header(header, sizeof(*generic));
-    generic->nfgen_family = table != NULL ? NFPROTO_INET : NFPROTO_UNSPEC;
-    if (table != NULL && !mnl_attr_put_strz_check(header, sizeof(bytes), NFTA_TABLE_NAME, table))
+    generic->nfgen_family = table ? NFPROTO_INET : NFPROTO_UNSPEC;
+    if (table && !mnl_attr_put_strz_check(header, sizeof(bytes), NFTA_TABLE_NAME, table))
         return -ENOSPC;
     return channel_send(channel, bytes, header->nlmsg_len);
 }
 
-/* A message's error: of NLMSG_ERROR, or of the end of a dump. */
+/* The errno at the start of NLMSG_ERROR, or of the NLMSG_DONE that ends a dump. */
 static int error_of(const struct nlmsghdr *message)
 {
     int error = 0;
@@ -104,7 +105,8 @@ static int error_of(const struct nlmsghdr *message)
     return error;
 }
 
-/* One message of an answer: 1 when it ends the answer, 0 when more follow, else an error. */
+/* Handles one message of an answer: 1 when it ends the answer, 0 when more follow, or a negative
+ * errno. */
 static int take_message(const struct nlmsghdr *message, uint16_t flags,
                         int (*handle)(const struct nlmsghdr *message, void *context), void *context)
 {
@@ -119,7 +121,7 @@ static int take_message(const struct nlmsghdr *message, uint16_t flags,
     return result < 0 ? result : (flags & NLM_F_DUMP) == 0;
 }
 
-/* What an earlier request that was given up has left behind. */
+/* Reads and drops the answers that are left of an earlier request that failed. */
 static int discard_answers(const struct mnl_socket *channel)
 {
     _Alignas(4) char bytes[CHANNEL_BYTES_MAX];
@@ -137,7 +139,7 @@ static int read_answer(const struct mnl_socket *channel, uint32_t sequence, uint
     for (;;) {
         int length = channel_receive(channel, bytes, sizeof(bytes));
         if (length <= 0)
-            return length < 0 ? length : -ENOBUFS; /* the answer's end got lost */
+            return length < 0 ? length : -ENOBUFS; /* the end of the answer was lost */
         const struct nlmsghdr *message = (const struct nlmsghdr *)(const void *)bytes;
         for (; mnl_nlmsg_ok(message, length); message = mnl_nlmsg_next(message, &length)) {
             if (message->nlmsg_seq != sequence)

@@ -1,11 +1,14 @@
-/* The kernel answers a batch with one acknowledgement or error for each message that asked for one, in
- * the order of the messages. Zero for each of them does not yet mean that the batch was applied: when
- * the commit itself fails, an error for BATCH_BEGIN comes before them (net/netfilter/nfnetlink.c). All
- * answers are queued when sending returns, so reading ends when none is left; what BATCH_BEGIN and
- * BATCH_END get on newer kernels needs no special case then.
+/* Sends a batch and reads the kernel's answers to it.
+ *
+ * The kernel sends one acknowledgement or error for each message that asked for one, in the order
+ * of the messages. Acknowledgements for all of them do not mean that the batch was applied: when
+ * the commit fails, an error for BATCH_BEGIN comes before them (net/netfilter/nfnetlink.c). All
+ * answers are queued when sendto(2) returns, so reading ends when none is left. The answers to
+ * BATCH_BEGIN and BATCH_END, which only newer kernels send, therefore need no special case.
  */
 #include "nft/commit.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -21,7 +24,7 @@
 
 /* Bit i: the message at index i was acknowledged. */
 typedef uint32_t acknowledged_set;
-_Static_assert(BATCH_MESSAGES_MAX <= 32, "a bit for each message");
+static_assert(BATCH_MESSAGES_MAX <= 32, "a bit for each message");
 
 static void note_answer(const struct batch *batch, const struct nlmsghdr *message,
                         acknowledged_set *acknowledged, struct commit_refusal *refusal)
@@ -57,7 +60,7 @@ int commit_batch(const struct mnl_socket *channel, const struct batch *batch,
     if (result < 0)
         return result;
     while ((length = channel_receive(channel, bytes, sizeof(bytes))) != 0) {
-        if (length == -ENOBUFS) { /* said once; what was queued is still to be read */
+        if (length == -ENOBUFS) { /* reported once; the answers queued before are still there */
             lost = length;
             continue;
         }

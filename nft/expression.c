@@ -1,10 +1,11 @@
-/* Expressions, each a named list element with its data. A match loads a fact about the packet into
- * register 1 and compares it; a packet that does not compare equal leaves the rule.
+/* Writes nf_tables expressions; each is a list element with a name and data. A match loads a
+ * property of the packet into register 1 and compares it; when they differ, the kernel skips the
+ * rest of the rule.
  *
- * Loopback is matched by interface index, not by name or type. In every network namespace the kernel
- * makes the loopback device first, as index 1 (LOOPBACK_IFINDEX, net/core/dev.c insists on it), it can
- * neither be deleted nor moved, and no other device can have its index. A name can be given to another
- * device, and a tun device can claim the type ARPHRD_LOOPBACK.
+ * Loopback is matched by interface index, not by name or type. In every network namespace the
+ * kernel creates the loopback device first, with index 1 (LOOPBACK_IFINDEX, which net/core/dev.c
+ * ensures). It can be neither deleted nor moved, and no other device can have its index. In
+ * contrast, another device can get its name, and a tun device can claim the type ARPHRD_LOOPBACK.
  */
 #include "nft/expression.h"
 
@@ -33,7 +34,7 @@ static void element_end(struct batch *batch, struct element element)
     batch_nest_end(batch, element.list);
 }
 
-/* Register 1 becomes a fact about the packet: NFT_META_... */
+/* Loads a property of the packet (`key`: NFT_META_...) into register 1. */
 static void load_meta(struct batch *batch, uint32_t key)
 {
     struct element element = element_begin(batch, "meta");
@@ -42,7 +43,7 @@ static void load_meta(struct batch *batch, uint32_t key)
     element_end(batch, element);
 }
 
-/* The rule goes on only when register 1 holds these bytes. */
+/* The rest of the rule applies only when register 1 holds these bytes. */
 static void require_equal(struct batch *batch, const void *value, size_t length)
 {
     struct element element = element_begin(batch, "cmp");
@@ -54,7 +55,7 @@ static void require_equal(struct batch *batch, const void *value, size_t length)
     element_end(batch, element);
 }
 
-/* `meta oif 1`: an index is a number of the machine's own byte order */
+/* `meta oif 1`; the index is compared in the machine's byte order */
 void match_leaving_by_loopback(struct batch *batch)
 {
     uint32_t index = LOOPBACK_INDEX;
@@ -78,7 +79,7 @@ void match_tcp(struct batch *batch)
     require_equal(batch, &protocol, sizeof(protocol));
 }
 
-/* every packet that came this far */
+/* every packet that no earlier rule of the chain decided */
 void match_any(struct batch *batch)
 {
     (void)batch;

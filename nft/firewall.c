@@ -1,15 +1,17 @@
-/* Loading, watching, restoring.
+/* Loads the firewall, watches it and restores it.
  *
- * Which optional features a kernel has is found out by asking for them: a batch that is refused because
- * of one is sent again without it (nothing of a refused batch is applied). Success is never taken from
- * acknowledgements alone; the table is read back.
+ * Which optional features a kernel has is found by using them: when a batch is refused because of a
+ * feature, it is sent again without that feature (the kernel applies nothing of a refused batch).
+ * Acknowledgements alone do not count as success; the table is always read back.
  *
- * Notifications only wake us. What counts is the generation number: when it moved, the table is
- * compared, so a notification that is lost (ENOBUFS) or that is not ours costs nothing but a look. The
- * watching socket joins its group before the table is made: no change falls between.
+ * Notifications only wake the caller up. The table is compared when the generation number of the
+ * rule set has changed, so a lost notification (ENOBUFS), or one about another table, costs one
+ * comparison and no more. The socket for notifications joins its group before the table is created,
+ * so that it misses no change.
  */
 #include "nft/firewall.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -26,14 +28,13 @@
 #include "nft/verify.h"
 
 #define COMMIT_ATTEMPTS_MAX 16
-#define RESTORE_ATTEMPTS_MAX 3 /* for someone who changes it again while it is restored */
+#define RESTORE_ATTEMPTS_MAX 3 /* another process may change the table again meanwhile */
 #define LOOPBACK_INDEX 1
 
 const char *const firewall_event_names[] = {"intact", "restored", "lost"};
-_Static_assert(ARRAY_LENGTH(firewall_event_names) == FIREWALL_EVENT_COUNT,
-               "a name for every event");
+static_assert(ARRAY_LENGTH(firewall_event_names) == FIREWALL_EVENT_COUNT, "a name for every event");
 
-/* The policy matches lo by its index, which the kernel fixes; a kernel that does otherwise is refused. */
+/* The policy matches lo by its index, which is 1 in every namespace. Fails where it is not. */
 static int check_loopback(struct failure *why)
 {
     CLEANUP_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -48,7 +49,7 @@ static int check_loopback(struct failure *why)
     return 0;
 }
 
-/* Whether the kernel has nf_tables and lets us use it, before anything is sent. */
+/* Checks that the kernel has nf_tables and permits its use, before anything is changed. */
 static int check_kernel(struct firewall *firewall, struct failure *why)
 {
     int result, attempts = 0;
@@ -62,7 +63,7 @@ static int check_kernel(struct firewall *firewall, struct failure *why)
     return result < 0 ? failure_errno(why, -result, "ask for the rule set's generation") : 0;
 }
 
-/* True when the refusal was about something that we can do without; it is then not asked for again. */
+/* True when the kernel refused an optional feature, which later batches then leave out. */
 static bool give_up_feature(struct firewall *firewall, const struct batch *batch,
                             const struct commit_refusal *refusal)
 {
@@ -175,7 +176,7 @@ int nft_firewall_check(struct firewall *firewall, enum firewall_event *event, st
     result = restore(firewall, &batch, &lost);
     if (result < 0) {
         *event = FIREWALL_LOST;
-        if (why != NULL)
+        if (why)
             *why = lost;
     }
     return result;
@@ -183,9 +184,9 @@ int nft_firewall_check(struct firewall *firewall, enum firewall_event *event, st
 
 void nft_firewall_close(struct firewall *firewall)
 {
-    if (firewall->owner != NULL)
+    if (firewall->owner)
         mnl_socket_close(firewall->owner);
-    if (firewall->watch != NULL)
+    if (firewall->watch)
         mnl_socket_close(firewall->watch);
     firewall->owner = firewall->watch = NULL;
 }

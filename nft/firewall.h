@@ -1,8 +1,9 @@
-/* The firewall of the sandbox's network namespace (design, section 7): table `inet codev`, which lets
- * packets pass over lo and nothing else. It is mandatory: when nft_firewall_load fails, the start fails.
+/* The firewall of the sandbox's network namespace: the table `inet codev`, which accepts packets
+ * over lo only (doc/design.md, "Network and firewall"). The sandbox does not start without it: when
+ * nft_firewall_load fails, the start fails.
  *
- * All functions act on the network namespace that the calling thread is in when nft_firewall_load is
- * called, and need CAP_NET_ADMIN there.
+ * All functions act on the network namespace that the calling thread is in when nft_firewall_load
+ * is called, and need CAP_NET_ADMIN there.
  */
 #ifndef NFT_FIREWALL_H
 #define NFT_FIREWALL_H
@@ -14,42 +15,43 @@
 
 struct mnl_socket;
 
-/* What a look at the firewall found. */
+/* The result of a check of the firewall. */
 enum firewall_event {
-    FIREWALL_INTACT,   /* as it was loaded; someone changed something else, or nothing */
-    FIREWALL_RESTORED, /* someone had changed it; it was loaded again and is complete */
-    FIREWALL_LOST,     /* it is not in force and could not be loaded again: nothing may go on */
+    FIREWALL_INTACT,   /* the table is as it was loaded */
+    FIREWALL_RESTORED, /* the table had been changed; it was loaded again and is complete */
+    FIREWALL_LOST,     /* the table is not in force and could not be loaded: the sandbox must end */
     FIREWALL_EVENT_COUNT
 };
 
 extern const char *const firewall_event_names[FIREWALL_EVENT_COUNT]; /* "intact", ... */
 
 struct firewall {
-    struct mnl_socket *owner; /* requests; owns the table where the kernel knows owners */
-    struct mnl_socket *watch; /* notifications only */
+    struct mnl_socket *owner; /* for requests; owns the table where the kernel supports owners */
+    struct mnl_socket *watch; /* for notifications only */
     uint32_t sequence;        /* of the next request */
-    uint32_t generation;      /* the rule set's, when it was last found right */
-    bool has_owner;           /* the table belongs to `owner`, vanishes with it, and nobody else may
-                               * change it (Linux 5.12) */
+    uint32_t generation;      /* of the rule set, when the table was last found intact */
+    bool has_owner;           /* the table belongs to `owner`: no other socket can change it, and
+                               * it is deleted when `owner` is closed (since Linux 5.12) */
     bool has_reject;          /* refused packets are answered, not dropped */
 };
 
-/* Puts the policy in force in one atomic batch, replacing a table of the same name that was left behind,
- * then reads the whole table back and compares it byte for byte. 0, or a negative errno with a reason
- * that names a missing piece of the kernel and what to enable; nothing is open then. */
+/* Loads the policy in one atomic batch, which replaces an existing table of the same name, then
+ * reads the whole table back and compares it byte for byte. Returns 0, or a negative errno with a
+ * reason, which names the kernel option to enable when one is missing; no socket is open then. */
 int nft_firewall_load(struct firewall *firewall, struct failure *why);
 
-/* To be polled for reading: readable when anyone changed any table of the namespace, ourselves at load
- * included. */
+/* A descriptor to poll: it is readable after any table of the namespace was changed, also by
+ * nft_firewall_load itself. */
 int nft_firewall_watch_fd(const struct firewall *firewall);
 
-/* To be called when the descriptor is readable (at any other time it does no harm). Never blocks. Puts
- * the policy in force again when it is not. *event is always set: with 0 FIREWALL_INTACT or
- * FIREWALL_RESTORED (then `why` tells what was found), with a negative errno FIREWALL_LOST (then why it
- * could not be restored). */
+/* Compares the table with the policy and loads it again when they differ. The caller calls it when
+ * the descriptor is readable; calls at other times are harmless. Never blocks. Always sets *event.
+ * Returns 0 with FIREWALL_INTACT, or with FIREWALL_RESTORED and the difference in *why; or a
+ * negative errno with FIREWALL_LOST and the reason why loading failed in *why. */
 int nft_firewall_check(struct firewall *firewall, enum firewall_event *event, struct failure *why);
 
-/* Closes both sockets. An owned table vanishes with that. Harmless on one that is zero or closed. */
+/* Closes both sockets; the kernel then deletes the table if it has an owner. Accepts a firewall
+ * that is zero or closed. */
 void nft_firewall_close(struct firewall *firewall);
 
 #endif

@@ -1,9 +1,10 @@
-/* What the firewall says. Every chain drops what no rule accepts, so a rule can only open, and leaving
- * out the rules that reject (where the kernel has no reject) changes how a refusal looks, not what is
- * refused.
+/* The chains and rules of the firewall. Each chain drops the packets that no rule accepts, so the
+ * rules that reject only decide whether the sender of a refused packet gets an answer. Where the
+ * kernel has no reject they are left out, and the same packets are refused.
  */
 #include "nft/policy.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 #include <linux/netfilter.h>
@@ -25,7 +26,7 @@ static const struct policy_chain_row chains[] = {
     [CHAIN_INPUT] = {"input", "chain input", NF_INET_LOCAL_IN},
     [CHAIN_FORWARD] = {"forward", "chain forward", NF_INET_FORWARD},
 };
-_Static_assert(ARRAY_LENGTH(chains) == CHAIN_COUNT, "a row for every chain");
+static_assert(ARRAY_LENGTH(chains) == CHAIN_COUNT, "a row for every chain");
 
 struct policy_rule {
     enum policy_chain chain;
@@ -35,20 +36,21 @@ struct policy_rule {
     const char *label;
 };
 
-/* In the order of the chains above: the kernel dumps them so. */
+/* In the order of the chains above, which is the order of the kernel's dump. */
 static const struct policy_rule rules[] = {
     /* the sandbox's own processes talk to each other, and to the relay, over lo */
     {CHAIN_OUTPUT, match_leaving_by_loopback, verdict_accept, FEATURE_NONE,
      "the rule that accepts output over lo"},
-    /* nothing leaves in any other way; a program hears that at once and does not wait */
+    /* all other output is refused with an answer, so that a program fails at once and does not
+     * wait */
     {CHAIN_OUTPUT, match_tcp, verdict_reset, FEATURE_REJECT,
      "the rule that resets other TCP output"},
     {CHAIN_OUTPUT, match_any, verdict_prohibited, FEATURE_REJECT,
      "the rule that prohibits other output"},
-    /* nothing comes in but from lo; others get no answer */
+    /* only packets from lo come in; others are dropped without an answer */
     {CHAIN_INPUT, match_arriving_by_loopback, verdict_accept, FEATURE_NONE,
      "the rule that accepts input from lo"},
-    /* nothing is forwarded: no rule */
+    /* the chain `forward` has no rule: nothing is forwarded */
 };
 
 #define FILTER_PRIORITY 0
@@ -94,7 +96,7 @@ static void write_rule(struct batch *batch, const struct policy_rule *rule)
 int policy_write(struct batch *batch, uint32_t sequence, bool with_owner, bool with_reject)
 {
     batch_begin(batch, sequence);
-    /* deleting needs something to delete: made when absent, kept as it is when there */
+    /* NFT_MSG_DELTABLE fails when there is no table, so one is created first if it is absent */
     write_table(batch, NFT_MSG_NEWTABLE, "table inet " POLICY_TABLE);
     write_table(batch, NFT_MSG_DELTABLE, "the old table inet " POLICY_TABLE);
     batch_state_begins(batch);

@@ -9,8 +9,8 @@
 
 #define POLICY_TABLE "codev" /* in the inet family */
 
-/* Writes the whole batch: a table of this name that exists is removed, and ours is made. 0 or a negative
- * errno (the batch does not fit: a fault of ours). */
+/* Writes the whole batch, which removes an existing table of this name and creates the policy's.
+ * Returns 0, or -ENOSPC when the batch does not fit, which is a bug. */
 int policy_write(struct batch *batch, uint32_t sequence, bool with_owner, bool with_reject);
 
 #endif

@@ -1,16 +1,18 @@
-/* The comparison. The kernel's three dumps (tables, chains, rules), cut down to our table, list its
- * objects in the order in which they were made, which is the order of the batch. So dump and batch are
- * walked side by side, message by message and attribute by attribute: what was sent must come back with
- * the same type, length and bytes, in the same order; besides it only what the kernel itself assigns
- * (handles, positions, use counts) may stand there. The table's use count, which must equal its number
- * of chains, rules out sets, maps and objects that somebody added.
+/* Compares the kernel's table with the batch that was sent. The kernel's three dumps (tables,
+ * chains, rules) list the objects of the table in the order in which they were created, which is
+ * the order of the batch. So dump and batch are compared side by side, message by message and
+ * attribute by attribute. Each attribute that was sent must come back with the same type, length
+ * and bytes, in the same order. Other attributes may only be those that the kernel assigns
+ * (handles, positions, use counts). The table's use count must equal its number of chains, which
+ * shows that no set, map or object was added.
  *
- * The dumps are several requests, so the generation is read before and after: when it moved, all is
- * read again.
+ * The dumps are separate requests, so the generation is read before and after them; when it
+ * changed, all dumps are read again.
  */
 #include "nft/verify.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -23,23 +25,22 @@
 #include "nft/channel.h"
 #include "nft/policy.h"
 
-#define ROUNDS_MAX 16 /* readings of a rule set that keeps changing */
+#define ROUNDS_MAX 16 /* times that a rule set which keeps changing is read */
 #define TABLE_NAME_ATTRIBUTE 1
 
-_Static_assert(NFTA_TABLE_NAME == TABLE_NAME_ATTRIBUTE &&
-                   NFTA_CHAIN_TABLE == TABLE_NAME_ATTRIBUTE &&
-                   NFTA_RULE_TABLE == TABLE_NAME_ATTRIBUTE,
-               "every object names its table in the same attribute");
+static_assert(NFTA_TABLE_NAME == TABLE_NAME_ATTRIBUTE && NFTA_CHAIN_TABLE == TABLE_NAME_ATTRIBUTE &&
+                  NFTA_RULE_TABLE == TABLE_NAME_ATTRIBUTE,
+              "every object names its table in the same attribute");
 
 struct walk {
     const struct batch *batch;
     unsigned next; /* index of the message that the next dumped object must equal */
-    uint16_t type; /* NFT_MSG_NEW... of the dump at hand */
-    uint32_t port; /* ours: the table's owner */
+    uint16_t type; /* NFT_MSG_NEW..., of the dump being read */
+    uint32_t port; /* of our socket, which owns the table */
     struct failure *why;
 };
 
-/* What the kernel adds to what was sent, and what we demand of it. */
+/* The attributes that the kernel adds to those that were sent, and which value each must have. */
 enum demand { DEMAND_NOTHING, DEMAND_CHAIN_COUNT, DEMAND_OUR_PORT, DEMAND_BASE_CHAIN };
 
 static const struct addition {
@@ -161,7 +162,7 @@ int verify_generation(const struct mnl_socket *channel, uint32_t *sequence, uint
                            generation);
 }
 
-/* One reading of everything, without regard to changes meanwhile. */
+/* Reads and compares all objects once. A change in the meantime is not noticed here. */
 static int compare_all(const struct mnl_socket *channel, uint32_t *sequence, struct walk *walk)
 {
     static const struct {

@@ -1,4 +1,5 @@
-/* Loading, verifying and restoring against a kernel that fails in every way we know of. */
+/* Loads, verifies and restores the firewall against a simulated kernel that fails in each known
+ * way. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ static void load(void)
 static unsigned rules(void)
 {
     unsigned count = 0;
-    while (fake_object(NFT_MSG_NEWRULE, count) != NULL)
+    while (fake_object(NFT_MSG_NEWRULE, count))
         count++;
     return count;
 }
@@ -52,7 +53,7 @@ static unsigned rules(void)
 static void load_fails(int error, const char *reason)
 {
     int result = nft_firewall_load(&firewall, &why);
-    if (result != -error || strstr(why.text, reason) == NULL)
+    if (result != -error || !strstr(why.text, reason))
         fail_msg("%d: %s (not %s)", result, why.text, reason);
     assert_null(firewall.owner);
     assert_null(firewall.watch);
@@ -113,11 +114,10 @@ static void load_with_loss(int answers, int told, int silent)
 static void lost_answers_are_asked_for_again(void **state)
 {
     (void)state;
-    /* the generation, an acknowledgement for each message, the three dumps between two generations
-     */
+    /* the generation, an acknowledgement for each message, three dumps between two generations */
     for (int answers = 0; answers < 1 + ACKNOWLEDGED + 1 + 2 + 4 + 5 + 1; answers++)
         load_with_loss(answers, 1, 0);
-    /* should the kernel not tell: all but the dumps */
+    /* losses that the kernel does not report: all answers but the dumps */
     for (int answers = 0; answers < 1 + ACKNOWLEDGED; answers++)
         load_with_loss(answers, 0, 1);
 }
@@ -226,7 +226,7 @@ static void what_is_not_ours_leaves_it_intact(void **state)
     (void)state;
     load();
     assert_int_equal(check(), FIREWALL_INTACT);
-    fake.generation++; /* somebody else's table */
+    fake.generation++; /* another table was changed */
     assert_int_equal(check(), FIREWALL_INTACT);
     assert_int_equal(firewall.generation, fake.generation);
     assert_int_equal(fake.batches, 1);
@@ -236,7 +236,7 @@ static void expect_restored(const char *reason)
 {
     int batches = fake.batches;
     assert_int_equal(check(), FIREWALL_RESTORED);
-    if (strstr(why.text, reason) == NULL)
+    if (!strstr(why.text, reason))
         fail_msg("%s (not %s)", why.text, reason);
     assert_int_equal(fake.batches, batches + 1);
     assert_int_equal(rules(), RULES_ALL);
@@ -281,7 +281,7 @@ static void every_byte_counts(void **state)
         for (size_t at = 0; at < found->length;) {
             size_t length = ((struct nlattr *)(void *)(found->attributes + at))->nla_len;
             change_each_byte(found->attributes + at, length);
-            at += MNL_ALIGN(length); /* what is behind an attribute has no meaning */
+            at += MNL_ALIGN(length); /* the padding after an attribute has no meaning */
         }
     }
 }
@@ -289,7 +289,7 @@ static void every_byte_counts(void **state)
 static void what_hides_in_the_table_is_found(void **state)
 {
     (void)state;
-    fake.use_surplus = 1; /* a set, say */
+    fake.use_surplus = 1; /* for example a set */
     load_fails(EBADMSG, "table inet codev is not as it was loaded");
     fake_reset();
     fake.owner = FAKE_PORT + 1;
@@ -307,7 +307,7 @@ static void what_cannot_be_restored_is_lost(void **state)
     refuse(0, NULL, 0, 0);
     fake.use_surplus = 1;
     assert_int_equal(check(), FIREWALL_LOST);
-    assert_int_equal(check(), FIREWALL_LOST); /* still: it is not taken for seen */
+    assert_int_equal(check(), FIREWALL_LOST); /* again: a failed check is not remembered as seen */
     fake.use_surplus = 0;
     assert_int_equal(check(), FIREWALL_INTACT);
 }

@@ -1,6 +1,7 @@
-/* The batch, byte for byte. These bytes were compared with what Debian's nft 1.0.6 compiles from
- * the same rules, and are what Linux 6.1 and 6.18 dump; both supported architectures are
- * little-endian. A change here is a change of policy. And the builder's limits.
+/* Compares the batch byte for byte with a recorded one, and tests the limits of nft/batch.h. The
+ * recorded bytes equal those that Debian's nft 1.0.6 makes from the same rules and those that Linux
+ * 6.1 and 6.18 dump; both supported architectures are little-endian. A change of these bytes is a
+ * change of the policy.
  */
 #include "test/harness/unit.h"
 
@@ -67,7 +68,7 @@ static const struct {
 
 static struct batch batch;
 
-/* Compares messages, but for sequence numbers when some are left out. */
+/* Compares a message, without its sequence number if messages before it are left out. */
 static void assert_message(unsigned index, const char *hex, bool with_sequence)
 {
     const struct nlmsghdr *message = batch_at(&batch, index);
