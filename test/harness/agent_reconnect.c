@@ -1,24 +1,23 @@
-/* codev-agent-reconnect: the agent as somebody's code in its memory could make it behave. For tests
- * only.
+/* codev-agent-reconnect: the relay after an attacker has taken it over. For tests only.
  *
- * The program is codev-agent with connection_open wrapped by the linker, under the same filter of
- * system calls. To a client of a forward that carries requests (127.0.0.1:8788) it is the relay,
- * unless the first that the client says, within a second, is one line of endpoints:
+ * The program is codev-agent with connection_open wrapped by the linker, under the same system call
+ * filter. It serves a client of the forward that carries requests (127.0.0.1:8788) as the relay
+ * does, unless the client sends one line of endpoints first, within a second:
  *
  *     RECONNECT tcp:10.0.2.2:50123 tcp:127.0.0.1:80\n
  *
- * Then it tries every descriptor that it holds on each of them: data in the opening packet
- * (MSG_FASTOPEN, which also leaves a listener), connect() after a connect() to AF_UNSPEC, which
- * turns a listener or a connected socket of TCP into a fresh one. The answer is a line for each
- * descriptor and a last one:
+ * It then tries to reach each endpoint with every descriptor that it holds, in two ways: by data in
+ * the opening packet (MSG_FASTOPEN, which works on a listener too), and by connect() after a
+ * connect() to AF_UNSPEC, which turns a TCP listener or a connected TCP socket into an unconnected
+ * one. The answer is one line for each descriptor and a summary:
  *
  *     fd 3: socket 2.1: tcp:10.0.2.2:50123: Network unreachable / Network unreachable
  *     fd 4: no socket
  *     reached 0 of 12
  *
- * Its listeners are ruined after that (they are init's as well) and it ends, so that sandbox is of
- * no more use. To try what an accepted or dialled socket can do, a test keeps another connection
- * open meanwhile.
+ * This breaks the listeners, which codev-init shares, and the program exits: the sandbox cannot be
+ * used afterwards. To include an accepted or dialled socket, a test keeps another connection open
+ * meanwhile.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -33,13 +32,13 @@
 #define COMMAND "RECONNECT "
 #define COMMAND_WAIT_NS 1000000000
 #define ATTEMPT_WAIT_NS 500000000
-#define DESCRIPTORS 1400 /* more than it can have: RLIMIT_NOFILE of init */
+#define DESCRIPTORS 1400 /* above the RLIMIT_NOFILE that init sets */
 #define TARGETS_MAX 16
 
 struct attempt {
     struct endpoint targets[TARGETS_MAX];
     unsigned target_count, tried, reached;
-    int client; /* reads the report; not tried itself */
+    int client; /* receives the report; not tried itself */
 };
 
 void __real_connection_open(struct relay *relay, struct connection *connection, unsigned forward,
@@ -58,7 +57,7 @@ static void report(const struct attempt *attempt, const char *format, ...)
         (void)send(attempt->client, line, (size_t)length, MSG_NOSIGNAL);
 }
 
-/* A line that begins with COMMAND, without taking anything else from the client. */
+/* Reads a line that begins with COMMAND; takes no other bytes from the client. */
 static int has_command(int fd, char *line, size_t size)
 {
     const size_t known = sizeof(COMMAND) - 1;
@@ -91,7 +90,7 @@ static void read_targets(struct attempt *attempt, char *line)
             attempt->target_count++;
 }
 
-/* Whether a connect() that may be under way has come through: 0, or the errno. */
+/* The result of a connect() that may be in progress: 0, or the errno. */
 static int outcome(int fd)
 {
     int64_t end = io_monotonic_ns() + ATTEMPT_WAIT_NS;

@@ -1,5 +1,5 @@
-/* Writes the record that codev-init gives to codev-agent (common/wire/relay_config.h) to standard
- * output: for tests, which make the listeners and start the agent themselves.
+/* Writes the record that codev-init gives to the relay (common/wire/relay_config.h) to standard
+ * output, for tests that make the listeners and start the relay themselves.
  *
  *     agent_record [--magic N] [--route FD] [forward KEY=VALUE...]... [dns FD...]
  *

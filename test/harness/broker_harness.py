@@ -1,9 +1,7 @@
-"""A real codev-broker between raw clients and raw upstreams of a test's own.
+"""A real codev-broker between raw clients and raw upstreams that the test provides.
 
-Upstreams speak TLS under a certificate authority made for the run; what one does with a connection
-is a function that the test gives. Clients are sockets, so that a test sees and sends exactly the
-bytes it means.
-"""
+Upstreams use TLS with a certificate authority made for the run. The test passes the function that
+handles a connection. Clients are plain sockets, so a test controls and sees every byte."""
 import contextlib
 import functools
 import json
@@ -30,10 +28,10 @@ BIN = pathlib.Path(os.environ.get("CODEV_BIN",
                                   TOP / os.environ.get("CODEV_BUILD", "build") / "bin"))
 BROKER = os.environ.get("CODEV_BROKER", str(BIN / "codev-broker"))
 SANITIZED = bool(os.environ.get("CODEV_SAN"))
-PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 60  # seconds to wait for an event; not a limit on speed
 SECRET = "sk-real-gateway-secret-0123456789"
 SECRET_FIELDS = {"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"}
-guests_secrets = set()  # values that clients have sent in these: no broker may ever write one down
+guests_secrets = set()  # values that clients have sent in these fields: no broker may log one
 
 
 # --- certificates ---------------------------------------------------------------------------------
@@ -74,14 +72,14 @@ def other_authority():
 # --- upstreams ------------------------------------------------------------------------------------
 
 class Peer:
-    """The upstream's end of one connection."""
+    """The upstream side of one connection."""
 
     def __init__(self, connection):
         self.connection = connection
         self.pending = b""
 
     def read_head(self):
-        """Bytes of a request's head with its empty line; b'' when the broker closes instead."""
+        """Reads a request head with its empty line; b'' when the broker closes the connection."""
         while b"\r\n\r\n" not in self.pending:
             data = self.connection.recv(65536)
             if not data:
@@ -109,7 +107,7 @@ class Peer:
         return data + end
 
     def read_chunks(self):
-        """The chunks of a body, one by one."""
+        """Yields the chunks of a body."""
         while True:
             size = int(self.read_until(b"\r\n"), 16)
             data = self.read(size)
@@ -126,7 +124,7 @@ class Peer:
         self.send("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
 
     def wait_closed(self, seconds=PATIENCE):
-        """True when the broker closes within this time, whatever else it sends."""
+        """True when the broker closes within this time; what it sends before is ignored."""
         end = time.monotonic() + seconds
         try:
             while time.monotonic() < end:
@@ -140,15 +138,15 @@ class Peer:
         return False
 
     def reset(self):
-        """Breaks the connection without TLS's goodbye."""
+        """Ends the connection without TLS's close_notify."""
         raw = socket.socket(fileno=self.connection.detach())
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         raw.close()
 
 
 class Upstream:
-    """Serves each connection with `handler(peer)` in a thread. What a handler raises fails the test
-    at stop()."""
+    """Serves each connection with `handler(peer)` in a thread. An exception in a handler fails the
+    test at stop()."""
 
     def __init__(self, handler, tls=True, certificates=None):
         self.handler, self.faults, self.accepted = handler, [], 0
@@ -177,12 +175,12 @@ class Upstream:
                                                           server_side=True,
                                                           suppress_ragged_eofs=True)
                 except OSError:
-                    return  # a client that does not trust us
+                    return  # a client that does not trust this certificate
                 self.connections.append(connection)
             self.handler(Peer(connection))
         except (OSError, EOFError):
-            pass  # the broker left: tests look at that where it matters
-        except BaseException as fault:  # an assertion of the test, to be raised there
+            pass  # the broker closed: tests check that where it matters
+        except BaseException as fault:  # an assertion of the test: stop() raises it
             self.faults.append(fault)
         finally:
             with contextlib.suppress(OSError):
@@ -194,14 +192,14 @@ class Upstream:
     def stop(self):
         with contextlib.suppress(OSError):
             self.listener.shutdown(
-                socket.SHUT_RDWR)  # ends the accept: its descriptor's number may soon be another's
+                socket.SHUT_RDWR)  # ends accept() before the descriptor's number is reused
         self.acceptor.join(PATIENCE)
         self.listener.close()
         faults = list(
-            self.faults)  # what handlers say when their connection ends under them is none
+            self.faults)  # errors of handlers whose connection is closed here do not count
         for connection in self.connections:
             with contextlib.suppress(
-                    OSError):  # each thread closes its own: it may be in a call on that number
+                    OSError):  # each thread closes its own descriptor, as it may be in a call on it
                 socket.socket.shutdown(connection, socket.SHUT_RDWR)
         if faults:
             raise faults[0]
@@ -215,8 +213,8 @@ class Upstream:
 
 
 def serve_with(answer):
-    """A handler that gives each request's head (and body of known length) to `answer(peer, head)`,
-    as long as the broker keeps the connection."""
+    """A handler that calls `answer(peer, head)` for each request (after a body with Content-Length
+    was read) until the broker closes the connection."""
     def handler(peer):
         while head := peer.read_head():
             answer(peer, head)
@@ -224,7 +222,7 @@ def serve_with(answer):
 
 
 def echo(peer, head):
-    """Answers with what was asked: the head, and the body framed either way."""
+    """Answers with the request itself: its head, and its body whichever way it was framed."""
     if b"100-continue" in head:
         peer.send(b"HTTP/1.1 100 Continue\r\n\r\n")
     fields = fields_of(head)
@@ -245,7 +243,7 @@ def echo(peer, head):
 
 
 def field_list(head):
-    """[(name, value)] of a head, names as sent."""
+    """[(name, value)] of a head; names keep their case."""
     lines = head.decode("latin-1").split("\r\n")[1:]
     return [(name, value.strip())
             for name, _, value in (line.partition(":") for line in lines if line)]
@@ -258,8 +256,8 @@ def fields_of(head):
 # --- clients --------------------------------------------------------------------------------------
 
 class Response:
-    """An answer as a client reads it. `complete` is false when it ended before its framing said so.
-    """
+    """An answer as a client reads it. `complete` is false when it ended earlier than its framing
+    says."""
 
     def __init__(self, client, head_request=False):
         head = client.read_until(b"\r\n\r\n")
@@ -301,14 +299,14 @@ class Response:
 
     @property
     def error(self):
-        """The type of the broker's own answer."""
+        """The error type in an answer that the broker made itself."""
         value = self.json
         assert value["type"] == "error", value
         return value["error"]["type"]
 
 
 class Client:
-    """A connection to the broker, after the preface unless the test says another."""
+    """A connection to the broker that has sent the preface, or the one that the test passes."""
 
     def __init__(self, path, preface):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -324,9 +322,9 @@ class Client:
             try:
                 self.socket.connect(path)
                 return
-            # the backlog is full: of a Unix socket that is an error, whatever the time-out
+            # the backlog is full: on a Unix socket an error at once, in spite of the time-out
             except BlockingIOError:
-                assert time.monotonic() < end, "it accepts nobody"
+                assert time.monotonic() < end, "it accepts no connection"
                 time.sleep(0.01)
 
     def send(self, data):
@@ -389,7 +387,7 @@ class Client:
         return Response(self, head_request)
 
     def is_closed(self, seconds=PATIENCE):
-        """True when the broker closes within this time without saying more."""
+        """True when the broker closes within this time and sends nothing more."""
         self.socket.settimeout(seconds)
         try:
             return self.socket.recv(1) == b""
@@ -413,7 +411,7 @@ class Client:
 # --- the broker -----------------------------------------------------------------------------------
 
 def broker_environment():
-    """No proxy or certificate settings of whoever runs the tests."""
+    """The environment without the caller's proxy and certificate settings."""
     dropped = {
         "http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir",
         "node_extra_ca_certs"
@@ -422,7 +420,7 @@ def broker_environment():
 
 
 class Broker:
-    """A running broker in a fresh folder. `rules` is a dict; `options` are further arguments."""
+    """A running broker in a new folder. `rules` is a dict; `options` are further arguments."""
 
     def __init__(self,
                  folder,
@@ -495,13 +493,13 @@ class Broker:
                 return event
 
     def log_lines(self, count=None, **match):
-        """The log, once it holds `count` lines that match."""
+        """Waits until `count` lines of the log match; the log."""
         end = time.monotonic() + PATIENCE
         while True:
             text = ""
-            with contextlib.suppress(FileNotFoundError):  # not yet there, or moved away
+            with contextlib.suppress(FileNotFoundError):  # not made yet, or moved away
                 text = self.log_file.read_text().rpartition("\n")[
-                    0]  # the last line may still be written
+                    0]  # the last line may be incomplete
             lines = [json.loads(line) for line in text.splitlines()]
             lines = [
                 line for line in lines if all(
@@ -541,8 +539,8 @@ class Broker:
         self.assert_no_secret_written()
 
     def assert_no_secret_written(self):
-        """So each test greps what its brokers wrote: logs, standard error, events but for the ready
-        line."""
+        """Searches all that this broker wrote (logs, standard error, events except the ready line)
+        for secrets, in every test."""
         secrets = {SECRET, self.token, *guests_secrets}
         files = [
             path for path in self.folder.iterdir()
@@ -554,7 +552,7 @@ class Broker:
             assert not found, f"{found} in the broker's {name}"
 
     def kill(self):
-        """For a failed test: no verdict on how it ends."""
+        """Ends the broker after a failed test without checking how it ends."""
         self.process.kill()
         self.process.wait()
         self.stderr.close()
@@ -571,7 +569,7 @@ class Broker:
 
 
 def run_broker(*arguments, environment=None, timeout=PATIENCE):
-    """A broker that is expected to end by itself."""
+    """A broker that is expected to exit by itself."""
     return subprocess.run([BROKER, *map(str, arguments)],
                           stdin=subprocess.DEVNULL,
                           capture_output=True,
@@ -584,8 +582,8 @@ def run_broker(*arguments, environment=None, timeout=PATIENCE):
 
 
 class Relay:
-    """TCP on 127.0.0.1 in front of the broker that says the preface, as the agent does: for clients
-    of HTTP."""
+    """For HTTP clients: listens on 127.0.0.1 in front of the broker and sends the preface, as the
+    relay does."""
 
     def __init__(self, broker):
         self.broker = broker
@@ -616,8 +614,8 @@ class Relay:
         return self
 
     def __exit__(self, *_):
-        """The kernel begins an interrupted accept(2) again by its number, which would be the next
-        relay's by then."""
+        """The kernel restarts an interrupted accept(2) with the same descriptor number, which the
+        next object of this class may have by then."""
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.acceptor.join(PATIENCE)

@@ -1,5 +1,5 @@
-/* Tests of what changes a process for good (rights, namespaces, filters): the work runs in a forked
- * child, which says where it failed by its exit status. */
+/* For tests that change their process permanently (rights, namespaces, filters): the test's work
+ * runs in a forked child, whose exit status says whether it failed. */
 #ifndef TEST_HARNESS_CHILD_H
 #define TEST_HARNESS_CHILD_H
 
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the child: ends it when the condition does not hold, naming the line on standard error. */
+/* In the child: when the condition is false, prints the line to standard error and exits. */
 #define CHILD_ASSERT(condition)                                                                    \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -19,7 +19,7 @@
         }                                                                                          \
     } while (0)
 
-/* Runs `work` in a child and asserts that it came to its end. */
+/* Runs `work` in a child and asserts that it ran to its end. */
 static inline void in_child(void (*work)(void))
 {
     int status = 0;
@@ -34,7 +34,7 @@ static inline void in_child(void (*work)(void))
     assert_int_equal(status, 0);
 }
 
-/* The same for work that only root can do. */
+/* The same for work that needs root; skipped otherwise. */
 static inline void in_root_child(void (*work)(void))
 {
     if (geteuid() != 0)

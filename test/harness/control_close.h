@@ -1,4 +1,4 @@
-/* The end of a control channel, which codev-init itself never frees. */
+/* Frees a control channel, which codev-init itself never does. */
 #ifndef TEST_HARNESS_CONTROL_CLOSE_H
 #define TEST_HARNESS_CONTROL_CLOSE_H
 

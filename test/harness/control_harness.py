@@ -1,10 +1,9 @@
-"""A virtual machine whose control channel a test speaks itself: what codev-sandbox would never
-send, and what it would hide.
+"""A virtual machine whose control channel the test serves itself, to send what the launcher never
+sends and to see what the launcher hides.
 
 Guest boots the built kernel and image in QEMU with vsock through vhost-device-vsock and listens
-where codev-init dials. `witness` is a piece of shell that runs inside as root beside codev-init,
-started by the shell that becomes PID 1.
-"""
+where codev-init connects. `witness` is a shell script that runs in the guest as root beside
+codev-init; the shell that becomes PID 1 starts it."""
 import base64
 import json
 import os
@@ -19,7 +18,7 @@ import time
 import sanitizer_harness
 from conftest import ARCH, BUILD, PATIENCE
 
-CREDIT = 256 * 1024  # what both sides give at first
+CREDIT = 256 * 1024  # the initial credit of both sides
 PIECE = 32 * 1024
 PORT = 1024
 SECRET = "ab" * 32
@@ -31,7 +30,7 @@ MACHINES = {
 
 
 def config(argv, **server):
-    """The least boot configuration with this server."""
+    """The smallest boot configuration with this server."""
     value = {
         "protocol": 1,
         "id": "t1",
@@ -52,12 +51,12 @@ def config(argv, **server):
 
 
 class Guest:
-    """`configuration` is sent when the guest connects; None: nothing is."""
+    """`configuration` is sent when the guest connects; None: nothing is sent."""
 
     def __init__(self, configuration, append="", witness="", listen=True, image=None):
         self.image = image or sanitizer_harness.IMAGE
         self.configuration, self.connection, self.rest = configuration, None, b""
-        self.questions = []  # the events `time`: a test answers them or does not
+        self.questions = []  # events `time`, which a test may answer
         self.events, self.output = [], {"stdout": b"", "stderr": b"", "tty": b""}
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="codev-c-", dir="/tmp"))
         self.listener = socket.socket(socket.AF_UNIX)
@@ -173,13 +172,13 @@ class Guest:
                 return event
 
     def question(self, number):
-        """Waits until the guest has asked for the time so often."""
+        """Waits until the guest has asked for the time this many times."""
         while len(self.questions) < number:
             assert self.event() is not None, f"the channel ended before question {number}"
         assert self.questions[-1] == {"event": "time", "number": number}
 
     def see(self, data, stream="stdout"):
-        """Waits until this output holds the bytes."""
+        """Waits until this output contains the bytes."""
         while data not in self.output[stream]:
             event = self.event()
             assert event and event["event"] not in ("exit", "failed"), f"{data} was not said"
@@ -189,7 +188,7 @@ class Guest:
         self.until("ready")
 
     def end(self):
-        """The last event, acknowledged; then the machine is off, in good order."""
+        """Acknowledges the last event, waits for an orderly power-off, and returns the event."""
         last = self.until("exit", "failed")
         self.send({"command": "ack"})
         self.off()

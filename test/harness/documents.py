@@ -1,10 +1,10 @@
-"""Documents as package registries send them, made after the public formats: npm packages (full,
-abbreviated, one version), Python's simple index in HTML (PEP 503) and JSON (PEP 691), cargo's
-config.json, Git LFS batch answers.
+"""Generates documents in the public formats of package registries: npm packages (full, abbreviated,
+one version), Python's simple index in HTML (PEP 503) and JSON (PEP 691), cargo's config.json, Git
+LFS batch answers.
 
-The same seed makes the same document. Beside download links they hold what must not be touched:
-homepages and repositories on the same hosts, prose with addresses in it, digests, escapes of every
-kind. Run it to see one:
+The same seed makes the same document. Besides download links the documents contain text that must
+not be changed: homepages and repositories on the same hosts, prose with addresses in it, digests,
+escapes of every kind. To print one:
 
     documents.py npm 4096
 """
@@ -103,8 +103,8 @@ def npm_version(rng, name, version, full=True):
 
 
 def dump(value, rng):
-    """Compact, spaced or indented, with or without escapes for what is not ASCII; slashes escaped
-    as PHP does it."""
+    """Compact, spaced or indented; with or without escapes for characters outside ASCII; with
+    slashes escaped as PHP does."""
     style = rng.randrange(4)
     text = json.dumps(value, ensure_ascii=style == 1, separators=(",", ":") if style < 2 else None,
                       indent=1 if style == 3 else None)
@@ -114,7 +114,7 @@ def dump(value, rng):
 
 
 def npm(size, seed=0, full=True):
-    """A package of about so many bytes."""
+    """A package of about `size` bytes."""
     rng = random.Random(seed)
     name = rng.choice(["left-pad", "@scope/left-pad"])
     document = {
@@ -128,7 +128,7 @@ def npm(size, seed=0, full=True):
     }
     each = len(json.dumps(npm_version(rng, name, "1.0.0", full)))
     count = max(1, size * 9 // 10 // each)
-    large = count > 2000  # such a one repeats itself, as large ones do
+    large = count > 2000  # its versions repeat each other, as those of large packages do
     if not large:
         document["versions"] = {
             f"1.{i}.0": npm_version(rng, name, f"1.{i}.0", full)
@@ -213,7 +213,7 @@ def pypi_json(size, seed=0):
 
 
 def attribute(rng, value):
-    """A value as pages write it, in all ways that mean the same."""
+    """An attribute value in one of the equivalent ways in which pages write it."""
     escaped = html.escape(value, quote=True)
     style = rng.randrange(6)
     if style == 1:

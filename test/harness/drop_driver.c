@@ -1,5 +1,5 @@
-/* Drops exactly as the server does and executes a program: so that a test can see the tools of
- * every day work, and everything else fail, behind codev-init's own code.
+/* Drops privileges by codev-init's own code, as the server's process does, and executes a program.
+ * Tests use it to see that everyday tools work behind the drop and that the rest fails.
  *
  *     drop_driver [--user-namespaces] UID GID HOME PROGRAM [ARGUMENT...]
  *

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""A guest without a virtual machine: it stands where codev-sandbox expects vhost-device-vsock and
+"""A guest without a virtual machine: the launcher starts it in place of vhost-device-vsock and
 QEMU.
 
-As `--vsock-device` it is given --socket and --uds-path. It accepts QEMU's connection on the one,
-serves `CONNECT PORT` on the other as hybrid vsock does, and plays the Python text in
+Started as `--vsock-device`, it gets --socket and --uds-path. It accepts QEMU's connection on the
+first, serves `CONNECT PORT` on the second as hybrid vsock does, and executes the Python code in
 CODEV_FAKE_GUEST_SCENARIO with
 
     guest.dial()            a new control connection (a Channel); guest.hello() dials, says hello
@@ -16,9 +16,8 @@ CODEV_FAKE_GUEST_SCENARIO with
     guest.console(bytes)    what the guest's kernel prints
     guest.note(object)      a JSON line into CODEV_FAKE_GUEST_NOTES, for the test to read
 
-When the scenario ends, the machine powers off: QEMU's connection is closed. Called as `--qemu` (any
-other arguments) it is the QEMU of that guest, which ends with that connection.
-"""
+When the scenario ends, the machine powers off: QEMU's connection is closed. Started as `--qemu`
+(any other arguments), it acts as the QEMU of that guest and exits when that connection closes."""
 import json
 import os
 import re
@@ -56,7 +55,7 @@ class Channel:
 
 
 class Pieces:
-    """Both directions of a way-in connection in pieces (common/wire/piece.h)."""
+    """A way-in connection whose two directions are sent in pieces (common/wire/piece.h)."""
 
     def __init__(self, connection):
         self.connection = connection
@@ -72,7 +71,8 @@ class Pieces:
         return data
 
     def recv(self, most):
-        """b"" at the end; a ConnectionResetError where the connection ends without one."""
+        """b"" at the end of the stream; ConnectionResetError when the connection ends without the
+        end piece."""
         if self.left == 0:
             self.left = int.from_bytes(self.exactly(2), "big")
         data = self.exactly(min(most, self.left))
@@ -85,7 +85,7 @@ class Pieces:
             self.connection.sendall(len(part).to_bytes(2, "big") + part)
 
     def end(self):
-        """Says the end and waits until the host closes, as codev-agent does."""
+        """Sends the end piece and waits until the host closes, as the relay does."""
         self.connection.sendall(bytes(2))
         while self.connection.recv(65536):
             pass
@@ -122,7 +122,7 @@ class Guest:
         return channel
 
     def console(self, data):
-        """Once it returns the line holds it: whatever the guest does next comes later."""
+        """On return the serial line has the bytes, so whatever the guest does next comes later."""
         self.machine.sendall(data)
         left = len(data)
         while left and (said := self.machine.recv(left)):
@@ -183,7 +183,7 @@ def play_guest(arguments):
 
 
 def play_qemu(arguments):
-    """Copies what the guest prints to the serial line; ends when the guest does."""
+    """Copies what the guest prints to the serial line; returns when the guest ends."""
     found = {}
     for argument in arguments:
         match = re.match(r"socket,id=(\w+),fd=(\d+)", argument)

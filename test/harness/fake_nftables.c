@@ -1,4 +1,4 @@
-/* The fake kernel. Answers are queued while sendto(2) runs, as the real one does. */
+/* A fake of the kernel's nf_tables. Answers are queued during sendto(2), as in the kernel. */
 #include "test/harness/fake_nftables.h"
 
 #include <arpa/inet.h>
@@ -92,7 +92,7 @@ static bool asks_for_owner(const struct nlmsghdr *message)
     return false;
 }
 
-/* The errno with which a message is refused, or 0. */
+/* The errno that refuses a message, or 0. */
 static int refusal_of(const struct nlmsghdr *message)
 {
     const struct fake_refusal *refusal = &fake.refusal;
@@ -160,7 +160,7 @@ static unsigned count_of(uint16_t type)
     return count;
 }
 
-/* What a kernel adds: handles in the middle, counts at the end. */
+/* The attributes that a kernel adds: handles in the middle, counts at the end. */
 static void dump_object(const struct fake_object *object, uint32_t sequence, const char *family)
 {
     _Alignas(4) char bytes[DATAGRAM_MAX];
@@ -243,7 +243,8 @@ ssize_t __wrap_sendto(int fd, const void *bytes, size_t length, int flags,
     } else if ((message->nlmsg_type & 0xff) == NFT_MSG_GETGEN) {
         answer_generation(message);
     } else {
-        dump(message, (uint16_t)((message->nlmsg_type & 0xff) - 1)); /* NEW stands before GET */
+        /* NFT_MSG_NEW... is one less than NFT_MSG_GET... */
+        dump(message, (uint16_t)((message->nlmsg_type & 0xff) - 1));
     }
     return (ssize_t)length;
 }

@@ -1,5 +1,5 @@
-/* Buffers that end at a page nobody may touch: a parser that reads or writes one byte too far dies.
- */
+/* Buffers that end at an inaccessible page: a parser that reads or writes one byte too far gets
+ * SIGSEGV. */
 #ifndef TEST_HARNESS_GUARD_H
 #define TEST_HARNESS_GUARD_H
 

@@ -1,9 +1,9 @@
 /* codev-init-fail-stage: codev-init whose start fails in a chosen stage. For tests only.
  *
- * The program is codev-init with stage_run_all wrapped by the linker. The stage is named in the
- * boot configuration by a variable of the server: "env":{"CODEV_TEST_FAIL_STAGE":"mounts"}. It
- * fails instead of being run. `base` and `config` are over when the variable is known; they are
- * reported as failed before the next stage runs.
+ * The program is codev-init with stage_run_all wrapped by the linker. An environment variable of
+ * the server in the boot configuration names the stage: "env":{"CODEV_TEST_FAIL_STAGE":"mounts"}.
+ * That stage fails instead of running. `base` and `config` run before the variable is known; they
+ * are reported as failed before the next stage.
  */
 #include <errno.h>
 #include <string.h>

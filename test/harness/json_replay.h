@@ -1,11 +1,10 @@
-/* Writes a parsed object through json_overlay.h, as a program would that makes it member by
- * member. */
+/* Writes a parsed object through json_overlay.h, member by member. */
 #ifndef TEST_HARNESS_JSON_REPLAY_H
 #define TEST_HARNESS_JSON_REPLAY_H
 
 #include "qemu-harness/launcher/guest/json_overlay.h"
 
-/* Members of an array are copied as they stand. */
+/* Arrays are copied unchanged. */
 static inline int json_replay_members(struct json_overlay *out, const struct json *base,
                                       uint32_t object)
 {
@@ -30,8 +29,8 @@ static inline int json_replay_members(struct json_overlay *out, const struct jso
     return 0;
 }
 
-/* `used` has room for each token of the overlay. The length of the text in `out`, or a negative
- * errno. */
+/* `used` has room for each token of the overlay. Returns the length of the text in `out`, or a
+ * negative errno. */
 static inline int json_replay(const struct json *base, const struct json *overlay, bool *used,
                               char *text, size_t size)
 {

@@ -1,5 +1,5 @@
-"""codev-sandbox with fake_guest.py in the place of QEMU and of the vsock device: real processes and
-sockets, no kernel."""
+"""The launcher with fake_guest.py in place of QEMU and of the vsock device: real processes and
+sockets, no guest kernel."""
 import json
 import os
 import pathlib
@@ -11,17 +11,17 @@ import time
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / "build" / "bin"))
-PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 60  # seconds to wait for an event; not a limit on speed
 
 
 def whole_lines(path):
-    """The JSON lines of a file to which somebody may be adding one."""
+    """The complete JSON lines of a file that may still be written."""
     text = path.read_text().rpartition("\n")[0] if path.exists() else ""
     return [json.loads(line) for line in text.splitlines()]
 
 
 class Rig:
-    """A folder of its own in /tmp that every user may enter: QEMU does not run as root."""
+    """A new folder in /tmp that every user may enter, because QEMU does not run as root."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="codev-test-", dir="/tmp"))
@@ -94,8 +94,7 @@ class Rig:
         return sorted(path.name for path in self.runtime.iterdir())
 
     def children(self, name=None):
-        """Processes whose command line names our folder: what codev-sandbox started (and it
-        itself)."""
+        """Processes whose command line names our folder: the launcher and what it started."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():

@@ -1,14 +1,12 @@
-"""A sandbox that runs while a test looks at it from outside, and ways to look into it that the
-product does not have.
+"""A running sandbox that a test observes from outside, and ways to look into it that the product
+does not have.
 
-Each sandbox gets a runtime folder of its own, so that its run folder, sockets and memory file are
-known, and a mark in its environment, so that any process of it that is left behind is found.
+Each sandbox gets its own runtime folder, so that its run folder, sockets and memory file are known,
+and a mark in its environment, so that leftover processes are found.
 
-Look boots with a small shell as PID 1 that leaves a root process behind before it becomes
-codev-init: a witness inside that no part of the product knows of. It takes commands through a
-mounted folder. What it can do, a sandbox cannot: tests use it to read what is hidden from codev and
-to kill the agent.
-"""
+Look boots with a small shell as PID 1, which starts a root process before it executes codev-init.
+The product does not know of that process. It takes commands through a mounted folder; tests use it
+to read what is hidden from codev and to kill the relay."""
 import contextlib
 import json
 import os
@@ -39,13 +37,13 @@ VSOCK_DEVICE = BUILD / "tools" / "usr" / "bin" / "vhost-device-vsock"
 TOUR = TOP / "qemu-harness" / "tour"
 PROBE = "/workspace/programs/probe"
 MARK = "CODEV_TEST_MARK"
-PATIENCE = 120  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 120  # seconds to wait for an event; not a limit on speed
 CANNOT_START = 125
 WAY_IN_PORT = 4096
 
 
 def wait_for(question, what, seconds=PATIENCE):
-    """The first true answer."""
+    """Calls the function until it returns a true value, and returns that."""
     end = time.monotonic() + seconds
     while True:
         answer = question()
@@ -92,8 +90,8 @@ def resident_kib(pid, what="VmRSS"):
 # --- a sandbox ------------------------------------------------------------------------------------
 
 class Sandbox:
-    """codev-sandbox, or `program`, as a process. `options` stand before `--`, `command` is what
-    runs inside (a list, or text for sh)."""
+    """The launcher, or `program`, as a process. `options` come before `--`; `command` runs in the
+    sandbox (a list, or text for sh)."""
 
     def __init__(self, command, options=(), programs=True, stdin=subprocess.DEVNULL, runtime=None,
                  program=SANDBOX):
@@ -106,7 +104,7 @@ class Sandbox:
         argv = [
             program, "run", "--arch", ARCH, "--events", self.events_path, "--console",
             self.console_path, "--vsock-device", VSOCK_DEVICE
-        ]  # where the host has /dev/vhost-vsock too: tests use the sockets
+        ]  # also where the host has /dev/vhost-vsock: tests use the sockets
         argv += ["--mount", f"{GUEST}:/workspace/programs:ro"] if programs else []
         argv += [] if "--cwd" in options else ["--cwd", "/home/codev"]
         argv += sanitizer_harness.options(options)
@@ -143,7 +141,7 @@ class Sandbox:
             self.process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(30)
-        for pid in processes_marked(self.mark):  # ours alone: the mark is this sandbox's
+        for pid in processes_marked(self.mark):  # only processes of this sandbox carry the mark
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
@@ -180,7 +178,7 @@ class Sandbox:
         return self.console_path.read_text(errors="replace")
 
     def events(self):
-        """What --events holds by now, whole lines only."""
+        """The complete lines that --events contains now."""
         if not self.events_path.exists():
             return []
         lines = self.events_path.read_text(errors="replace").split("\n")[:-1]
@@ -197,11 +195,11 @@ class Sandbox:
         return wait_for(lambda: self.event(name) or self.alive(), f"the event {name}", seconds)
 
     def wait_output(self, text, seconds=PATIENCE):
-        """Waits until standard output holds the text."""
+        """Waits until standard output contains the text."""
         wait_for(lambda: text in self.text() or self.alive(), f"{text!r} in the output", seconds)
 
     def finish(self, seconds=PATIENCE * 2):
-        """Waits for the end; (exit status, output)."""
+        """Waits until the launcher exits; (exit status, output)."""
         status = self.process.wait(seconds)
         for reader in self.readers:
             reader.join(10)
@@ -221,7 +219,7 @@ class Sandbox:
         return pids[0]
 
     def left_behind(self):
-        """Processes and files that are still there; empty when all is well."""
+        """Leftover processes and files; empty when there are none."""
         return [*processes_marked(self.mark).values(), *map(str, self.runtime.rglob("*"))]
 
     def assert_nothing_left(self):
@@ -230,7 +228,7 @@ class Sandbox:
 
 
 def run(command, options=(), **more):
-    """A sandbox from start to end: the Sandbox, with .status."""
+    """Runs a sandbox from start to end; the Sandbox, with .status."""
     with Sandbox(command, options, **more) as sandbox:
         sandbox.status, _ = sandbox.finish()
         sandbox.events_at_end = sandbox.events()
@@ -242,8 +240,8 @@ def run(command, options=(), **more):
 # --- a gateway ------------------------------------------------------------------------------------
 
 class Gateway:
-    """The demo gateway with a token of its own and a registry as named rule, and the options that
-    lead a sandbox there."""
+    """The demo gateway with a token of its own and a registry as a named rule, and the launcher's
+    options to use it."""
 
     def __init__(self, *arguments):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="codev-g-", dir="/tmp"))
@@ -274,7 +272,7 @@ class Gateway:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def stats(self):
-        """The gateway's counters, without this question."""
+        """The gateway's counters, not counting this request."""
         self.asked += 1
         context = ssl.create_default_context(cafile=self.ready["ca"])
         request = urllib.request.Request(self.ready["url"] + "/stats",
@@ -299,7 +297,7 @@ class Gateway:
 # --- the sandbox's own token ----------------------------------------------------------------------
 
 class SpiedBroker:
-    """The real broker behind a script that keeps a copy of its first line, which holds the
+    """The real broker behind a script that saves the first line of its input, which contains the
     sandbox's token."""
 
     def __init__(self, folder):
@@ -339,11 +337,11 @@ def kernel_command_line(extra):
 
 
 class Look:
-    """Options for a sandbox with a root process of the test's own in it, and the way to talk to
-    that and to codev."""
+    """Options for a sandbox in which a root process of the test runs, and methods to run commands
+    as that root and as codev."""
 
-    # A sandbox's command that does what codev() asks, dropped as any server; descriptor 3 is its
-    # standard output.
+    # The sandbox's command when codev() is used: it runs scripts with the privileges of any server;
+    # descriptor 3 is its standard output.
     CODEV = f"set +e; exec 3>&1; who=codev; . {LOOK}/loop"
 
     def __init__(self, folder):
@@ -352,7 +350,7 @@ class Look:
         self.folder.chmod(0o777)
         (self.folder / "loop").write_text(LOOK_LOOP)
         self.numbers = {"root": 0, "codev": 0}
-        # a shell needs it for what runs behind it
+        # a shell needs it for a background command
         null = "mount -t tmpfs tmpfs /dev; mknod /dev/null c 1 3"
         line = (f"init=/bin/sh -- -c \"{null}; ( {WAIT}; who=root; . {LOOK}/loop ) & exec "
                 "/sbin/codev-init\"")
@@ -360,14 +358,14 @@ class Look:
         self.root_options = ["--qemu-arg", "-append", "--qemu-arg", kernel_command_line(line)]
 
     def begin(self, who, script):
-        """Has a shell script begin; a function that waits for what it prints."""
+        """Starts a shell script; returns a function that waits for its output."""
         self.numbers[who] += 1
         name = f"{who}.{self.numbers[who]}"
         answer, new = self.folder / f"{name}.answer", self.folder / f"{name}.new"
         end = f"end {self.numbers[who]}\n"
-        answer.touch()  # by the host: root inside is not root of this folder
+        answer.touch()  # made by the host: root in the guest does not own this folder
         answer.chmod(0o666)
-        if os.geteuid() == 0:  # 9p sets times when a file is cut, which its owner alone may
+        if os.geteuid() == 0:  # 9p sets times at a truncation, which only the owner may
             os.chown(answer, 1000, 1000)
         new.write_text(script + "\n")
         new.rename(self.folder / name)
@@ -399,7 +397,7 @@ class Look:
 
 def hybrid_connect(run_folder, port):
     """A connection to a vsock port of the guest, as any program of this user could make it. The
-    device must be up."""
+    vsock device must be running."""
     client = socket.socket(socket.AF_UNIX)
     client.settimeout(PATIENCE)
     client.connect(str(run_folder / "vsock.sock"))

@@ -1,4 +1,4 @@
-"""nf_tables messages by hand, from whoever is root: what a privileged meddler could send. Layouts:
+"""nf_tables messages made by hand, as another process with root's rights could send them. Layouts:
 linux/netlink.h, linux/netfilter/nfnetlink.h, linux/netfilter/nf_tables.h."""
 import contextlib
 import ctypes
@@ -42,7 +42,7 @@ def delete_table(channel):
 
 
 def own_table(channel):
-    """An empty table of that name that belongs to this socket."""
+    """Makes an empty table of that name that this socket owns."""
     send_batch(channel, NEWTABLE, CREATE,
                attribute(1, b"codev\0") + attribute(2, struct.pack(">I", OWNER)))
     answer = channel.recv(4096)
@@ -56,8 +56,8 @@ def open_socket():
 
 @contextlib.contextmanager
 def owner_socket(pid):
-    """A copy of the descriptor with which that process owns its table: its nfnetlink socket without
-    a group."""
+    """Copies the descriptor with which that process owns its table: its nfnetlink socket that is in
+    no multicast group."""
     rows = [
         line.split()
         for line in pathlib.Path(f"/proc/{pid}/net/netlink").read_text().splitlines()[1:]

@@ -1,5 +1,5 @@
-"""What /proc says of other processes. They end and close descriptors between two looks: what has
-gone is left out, and a process that has ended is empty, so that whoever waits for something looks
+"""Reads /proc of other processes. These may end or close descriptors between two reads: what has
+gone is left out, and a process that has ended gives empty results, so that a waiting test reads
 again instead of failing."""
 import contextlib
 import os
@@ -47,8 +47,8 @@ def parent(pid):
 
 
 def children(pid):
-    """By each process's own word: /proc/PID/task/TID/children leaves some out while others end
-    (proc(5))."""
+    """Reads each process's parent, because /proc/PID/task/TID/children may omit children while
+    others exit (proc(5))."""
     return [other for other in processes() if parent(other) == pid]
 
 

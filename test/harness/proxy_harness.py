@@ -1,8 +1,8 @@
-"""Proxies of others for the broker's tests: squid and microsocks on ports of their own, and the
-servers that they lead to.
+"""Real proxies for the broker's tests: squid and microsocks, each on its own port, and the servers
+behind them.
 
-Upstreams on loopback never go through a proxy, so tests reach theirs by OUTSIDE: this machine's own
-name or address, which is no loopback to anybody who does not resolve it."""
+The broker never uses a proxy for upstreams on loopback, so tests address theirs by OUTSIDE: this
+machine's own name or address, which is not recognised as loopback unless it is resolved."""
 import contextlib
 import functools
 import http.server
@@ -71,7 +71,7 @@ def stop_process(process, number=signal.SIGTERM):
 
 
 class OutsideAuthority(Authority):
-    """An authority of its own whose server certificate is for the outside name, localhost and
+    """A separate authority; its server certificate is for the outside name, localhost and
     127.0.0.1."""
 
     def __init__(self, folder):
@@ -90,7 +90,7 @@ class OutsideAuthority(Authority):
 
 
 class OutsideNginx:
-    """nginx by https and by http on the outside name, telling what it was sent."""
+    """nginx by https and http on the outside name; its answers repeat the request."""
 
     def __init__(self, folder, certificates):
         name, address = outside()
@@ -130,14 +130,14 @@ class OutsideNginx:
 
 
 class Squid:
-    """One squid for all ways to log in: a port each for none, Basic, Digest, and TLS without a
+    """One squid with a port for each way to log in: none, Basic, Digest, and TLS without a
     login."""
 
     USER, PASSWORD = "corp user", "s3cret/@word"
 
     def __init__(self, certificates, basic=False, digest=False, options=""):
         folder = pathlib.Path(tempfile.mkdtemp(
-            prefix="codev-squid-"))  # not below a test's folder, which is root's alone
+            prefix="codev-squid-"))  # not below a test's folder, which only root may enter
         self.folder, self.port, self.tls_port = folder, free_port(), free_port()
         hashed = subprocess.run(["openssl", "passwd", "-apr1", self.PASSWORD],
                                 check=True,
@@ -175,11 +175,11 @@ class Squid:
             "dns_nameservers 127.0.0.1", "cache_mem 4 MB", "max_filedescriptors 1024"
         ]
         (folder / "squid.conf").write_text("\n".join(lines) + "\n")
-        if os.getuid() == 0:  # squid gives up root, then reads and writes as its own user
+        if os.getuid() == 0:  # squid drops root and then reads and writes as its own user
             shutil.chown(folder, "proxy")
             for name in os.listdir(folder):
                 shutil.chown(folder / name, "proxy")
-        # a name of its own: squid's shared memory is called after it
+        # unique: it names squid's shared memory
         self.process = subprocess.Popen([
             need("squid"), "-N", "-n", f"codev{os.getpid()}x{self.port}", "-f",
             folder / "squid.conf"
@@ -194,14 +194,14 @@ class Squid:
         return f"{scheme}://{user + '@' if user else ''}localhost:{port}"
 
     def log(self):
-        """[(method, target, status, user)]. A request may be answered a moment before it is here,
-        and a tunnel is when it ends."""
+        """[(method, target, status, user)]. A request may be logged shortly after its answer, and a
+        tunnel is logged when it ends."""
         file = self.folder / "access.log"
         whole = file.read_text().rpartition("\n")[0] if file.exists() else ""
         return [tuple(line.split(" ", 3)) for line in whole.splitlines()]
 
     def wait_logged(self, wanted):
-        """Until a line is in the log for which wanted(method, target, status, user) is true."""
+        """Waits for a line of the log for which wanted(method, target, status, user) is true."""
         end = time.monotonic() + PATIENCE
         while not any(wanted(*line) for line in self.log()):
             assert time.monotonic() < end, self.log()
@@ -226,13 +226,13 @@ class Socks:
         wait_port(self.process, self.port)
 
     def stop(self):
-        """What it has logged: its connections."""
+        """Its log, which lists its connections."""
         stop_process(self.process)
         return self.process.stderr.read().decode(errors="replace")
 
 
 class ScriptServer:
-    """Serves one PAC script, or what `answer(handler)` does."""
+    """Serves one PAC script, or answers by `answer(handler)`."""
 
     def __init__(self, script=None, answer=None, context=None):
         rig = self

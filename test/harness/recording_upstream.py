@@ -1,12 +1,11 @@
-"""An upstream that records what reaches it, read by a strict parser that shares nothing with the
+"""An upstream that records what reaches it by a strict parser that shares no code with the
 broker's.
 
-It is the witness for "what the broker takes as one request reaches the upstream as exactly that
-one": every byte of a connection must belong to a well-formed request, or to the last one, broken
-off. Whatever another server might read differently is a fault: a bare CR or LF, a second Host or
-Content-Length, both framings at once, a coding other than chunked, a field line that is no field
-line, bytes between requests.
-"""
+It checks that each request that the broker accepts reaches the upstream as exactly one request:
+every byte of a connection must belong to a well-formed request; only the last one may be
+incomplete. Anything that another server might read differently is a fault: a bare CR or LF, a
+second Host or Content-Length, both framings at once, a coding other than chunked, a malformed field
+line, bytes between requests."""
 import re
 import threading
 
@@ -23,7 +22,7 @@ class Malformed(Exception):
 
 
 class Recorded:
-    """One request; `complete` once its last byte came."""
+    """One request; `complete` after its last byte."""
 
     def __init__(self, head):
         lines = head.split(b"\r\n")
@@ -57,7 +56,8 @@ class Recorded:
 
 
 class Recorder:
-    """A handler for broker_harness.Upstream: `requests` and `faults` of all its connections."""
+    """A handler for broker_harness.Upstream that collects `requests` and `faults` of all
+    connections."""
 
     def __init__(self):
         self.requests, self.faults, self.lock = [], [], threading.Lock()
@@ -71,7 +71,7 @@ class Recorder:
             raise
 
     def _line(self, peer):
-        """A line without its CRLF; EOFError when the broker leaves before its end."""
+        """A line without its CRLF; EOFError when the broker closes before its end."""
         line = peer.read_until(b"\n")
         if not line.endswith(b"\r\n") or b"\r" in line[:-2]:
             raise Malformed(f"line end in {line!r}")
@@ -95,7 +95,7 @@ class Recorder:
         try:
             self._body(peer, request)
         except EOFError:
-            return False  # it broke off, visibly: no request
+            return False  # visibly incomplete: not counted as a request
         request.complete = True
         return True
 

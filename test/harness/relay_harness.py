@@ -1,6 +1,6 @@
-"""A codev-agent with listeners and peers of a test's own. Unix sockets stand where a VM has vsock.
+"""A relay with listeners and peers that the test provides. Unix sockets replace the vsock of a VM.
 
-The record on the agent's descriptor 0 is a C struct, so a small C program writes it
+The record on the relay's descriptor 0 is a C struct, so a small C program writes it
 (agent_record.c)."""
 
 import contextlib
@@ -27,7 +27,7 @@ TOKEN = "0123456789abcdef" * 4
 SECRET = "fedcba9876543210" * 4
 PREFACE = f"CODEV/1 {TOKEN}\r\n".encode()
 WAY_IN = f"CODEV-IN 1 {SECRET}\n".encode()
-PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 60  # seconds to wait for an event; not a limit on speed
 
 
 @functools.cache
@@ -85,8 +85,8 @@ def connect(listener):
 
 
 class Agent:
-    """A running agent. Its listeners are the test's own sockets, non-blocking as init makes them.
-    """
+    """A running relay. Its listeners are the test's own sockets, non-blocking as init makes
+    them."""
 
     def __init__(self, forwards, dns=(), route=None):
         self.options = ["--route", str(route.fileno())] if route else []
@@ -108,7 +108,7 @@ class Agent:
         return any("eventpoll" in target for target in procfs.descriptors(self.pid).values())
 
     def send(self, **changes):
-        """Sends the record, with the first forward changed as told."""
+        """Sends the record with these changes to the first forward."""
         if changes:
             self.forwards[0].update(changes)
         self.process.stdin.write(make_record(self.forwards, self.dns, self.options))
@@ -119,7 +119,7 @@ class Agent:
 
     def descriptors(self):
         if os.geteuid() != 0:
-            pytest.skip("the agent is not dumpable: only root may count its descriptors")
+            pytest.skip("the relay is not dumpable: only root may count its descriptors")
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def status(self, key):
@@ -132,8 +132,7 @@ class Agent:
         return SANITIZED or self.resident_kib() < kib  # sanitizers keep shadow memory
 
     def stop(self):
-        """Ends the agent the way init does, by the end of descriptor 0, and returns its exit
-        status."""
+        """Ends the relay as init does, by the end of descriptor 0; its exit status."""
         self.process.stdin.close()
         try:
             return self.process.wait(PATIENCE)
@@ -146,11 +145,11 @@ class Agent:
 
 @contextlib.contextmanager
 def running(forwards, dns=(), route=None):
-    """`route`: a file that is handed down as the table of routes."""
+    """`route`: a file that the relay inherits as the table of routes."""
     agent = Agent(forwards, dns, route)
     try:
         yield agent
-        assert agent.process.poll() is None, "the agent ended by itself"
+        assert agent.process.poll() is None, "the relay ended by itself"
     finally:
         status = agent.stop()
         for sock in agent.sockets:
@@ -160,7 +159,7 @@ def running(forwards, dns=(), route=None):
 
 @contextlib.contextmanager
 def to_broker(folder, **more):
-    """(agent, its listener, the broker's listener)"""
+    """(relay, its listener, the broker's listener)"""
     broker = listen_unix(folder / "broker")
     front = listen_tcp()
     forward = {"role": "broker", "fd": front, "dial": [dial_of(broker)], "secret": TOKEN, **more}
@@ -170,7 +169,7 @@ def to_broker(folder, **more):
 
 @contextlib.contextmanager
 def to_server(front, half_close=1, **more):
-    """(agent, the server's listener) behind a way in at `front`"""
+    """(relay, the server's listener); `front` is the way in"""
     server = listen_tcp()
     forward = {"role": "server", "fd": front, "dial": [dial_of(server)], "secret": SECRET,
                "half_close": half_close, **more}
@@ -186,14 +185,14 @@ def accept(listener):
 
 
 def accept_broker(broker):
-    """Accepts as the broker does, and swallows the preface, which must be exact."""
+    """Accepts as the broker does and reads the preface, which must be exact."""
     peer = accept(broker)
     assert read_exactly(peer, len(PREFACE)) == PREFACE
     return peer
 
 
 def enter(front, server):
-    """A way-in connection joined to the server: (client, peer)."""
+    """A way-in connection that reached the server: (client, peer)."""
     client = connect(front)
     client.sendall(WAY_IN)
     peer = accept(server)
@@ -202,17 +201,19 @@ def enter(front, server):
 
 
 def piece(data):
-    """As the host of a framed way in sends bytes (common/wire/piece.h); nothing is the end."""
+    """One piece, as the host sends it on a framed way in (common/wire/piece.h); empty data is the
+    end."""
     return len(data).to_bytes(2, "big") + data
 
 
 def pieces(data):
-    """A whole stream in pieces, with its end."""
+    """A whole stream in pieces, with its end piece."""
     return b"".join(piece(data[at:at + 30000]) for at in range(0, len(data), 30000)) + piece(b"")
 
 
 def read_piece(sock):
-    """The bytes of the next piece, b"" for the end; None when the connection ended instead."""
+    """The bytes of the next piece, b"" for the end piece; None when the connection ended without
+    it."""
     head = read_exactly(sock, 2)
     length = int.from_bytes(head, "big")
     data = read_exactly(sock, length)
@@ -220,7 +221,7 @@ def read_piece(sock):
 
 
 def read_pieces(sock):
-    """All bytes up to the end, which must come."""
+    """All bytes up to the end piece, which must come."""
     data = b""
     while (more := read_piece(sock)) != b"":
         assert more is not None, f"no end after {len(data)} bytes"
@@ -246,7 +247,7 @@ def read_all(sock):
 
 
 def ended(sock):
-    """True once the peer's end or break is there, after throwing away what came before."""
+    """True once the peer has closed or reset the connection; discards bytes before that."""
     try:
         while sock.recv(1 << 16):
             pass
@@ -256,7 +257,7 @@ def ended(sock):
 
 
 def silent(sock, seconds=0.3):
-    """True when nothing arrives, not even an end, for a moment."""
+    """True when for a moment neither bytes nor the end arrive."""
     return not select.select([sock], [], [], seconds)[0]
 
 
@@ -269,7 +270,7 @@ def eventually(condition, patience=PATIENCE):
 
 @contextlib.contextmanager
 def in_thread(function, *arguments):
-    """Runs the function beside the block; what it raised is raised at the end."""
+    """Runs the function in a thread during the block; its exception is raised at the end."""
     failures = []
 
     def body():

@@ -1,9 +1,8 @@
-"""What the broker should make of a document, said a second time: from Python's own parsers, on the
+"""A second implementation of the broker's rewriting of documents, with Python's own parsers, on the
 whole document at once.
 
-Nothing here follows the broker's code: JSON is read by json's scanner, HTML by html.parser,
-addresses by urllib.parse. Both agree on one thing only, what doc/rewriting.md says.
-"""
+It shares nothing with the broker's code: json's scanner reads JSON, html.parser HTML, urllib.parse
+addresses. Both implement doc/rewriting.md."""
 import html
 import html.parser
 import json
@@ -26,7 +25,7 @@ UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 
 
 class Rules:
-    """`rules` as in sandbox-egress.json; `own` is the name of the one that the request used."""
+    """`rules` as in sandbox-egress.json; `own` is the name of the rule that the request used."""
 
     def __init__(self, rules, own, guest="http://127.0.0.1:8788"):
         self.rules = [(name, self.origin(url),
@@ -42,7 +41,7 @@ class Rules:
 
     @staticmethod
     def normal(path):
-        """The path's characters, an escape of an unreserved one as itself."""
+        """The path's characters; escapes of unreserved characters are decoded."""
         characters = []
         for piece in ESCAPE_OR_BYTE.findall(path):
             plain = urllib.parse.unquote(piece) if len(piece) == 3 else piece
@@ -51,7 +50,7 @@ class Rules:
         return characters
 
     def rewrite(self, link, base=None):
-        """(new beginning, number of characters of `link` that it stands for), or None when the link
+        """(new beginning, number of characters of `link` that it replaces), or None when the link
         stays."""
         base = base or self.base
         lead = len(link) - len(link.lstrip())
@@ -83,7 +82,7 @@ class Rules:
 
 
 def kept(raw, units, meaning, count):
-    """The part of `raw` behind `count` characters of what it means."""
+    """The part of `raw` after the first `count` characters of its decoded text."""
     position = characters = 0
     for unit in units.finditer(raw):
         if characters >= count:
@@ -96,7 +95,7 @@ def kept(raw, units, meaning, count):
 # --- JSON -----------------------------------------------------------------------------------------
 
 def json_links(text, places):
-    """[(start, end, meaning)] of the strings at these places."""
+    """[(start, end, decoded text)] of the strings at these places."""
     links = []
     decoder = json.JSONDecoder(strict=False)
 
@@ -182,6 +181,6 @@ def rewrite_html(document, rules):
 
 
 def rewrite(document, rules, kind):
-    """(the document as the guest should get it, how many links are new)."""
+    """(the document as the guest should get it, the number of rewritten links)."""
     return rewrite_html(document, rules) if kind == "pypi-html" else rewrite_json(
         document, rules, kind)

@@ -1,5 +1,5 @@
-/* Runs a document through the rewriter in pieces that end at guard pages, into output that does
- * too. */
+/* Runs a document through the rewriter in pieces that end at guard pages, into an output buffer
+ * that also ends at one. */
 #ifndef TEST_HARNESS_REWRITE_RUN_H
 #define TEST_HARNESS_REWRITE_RUN_H
 
@@ -58,7 +58,7 @@ static inline void run_add(struct run *run, const char *bytes, size_t length)
     run->length += length;
 }
 
-/* `room` is what the output offers at a time. */
+/* `room`: the size of the output buffer for each call. */
 static inline void run_piece(struct run *run, const char *bytes, size_t length, size_t room)
 {
     char *in = guard_copy(bytes, length), *output = guard_alloc(room);
@@ -88,7 +88,7 @@ static inline void run_free(struct run *run)
     free(run->result);
 }
 
-/* Cuts the document at `first` and `second`, and asserts what comes out. */
+/* Cuts the document at `first` and `second` and asserts the result. */
 static inline void assert_rewritten(enum rewrite_format format, struct slice in,
                                     struct slice expected, size_t links, const size_t cuts[2])
 {
@@ -108,7 +108,7 @@ static inline void assert_rewritten(enum rewrite_format format, struct slice in,
     run_free(&run);
 }
 
-/* At every cut, at some pairs of cuts, and byte by byte. */
+/* Cuts the document at every place, at some pairs of places, and byte by byte. */
 static inline void assert_at_every_split(enum rewrite_format format, struct slice in,
                                          struct slice expected, size_t links)
 {

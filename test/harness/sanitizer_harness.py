@@ -1,9 +1,9 @@
-"""The same tests against a guest whose own programs carry AddressSanitizer and UBSan: `make SAN=1
-qemu` (test/san).
+"""The same tests with AddressSanitizer and UBSan in the guest's own programs: `make SAN=1 qemu`
+(test/san).
 
-CODEV_IMAGE names that image. Every rig then passes it to the machine, and looks at the end of each
-machine for a report on its console, where such a program writes to: a report fails the test,
-whatever else it found."""
+CODEV_IMAGE names that image. Every harness then passes it to the machine, and at the end of each
+machine searches the console, to which these programs write, for a report: any report fails the
+test."""
 import os
 import pathlib
 import re
@@ -20,7 +20,7 @@ def fail_stage_image(guest):
 
 
 def options(given):
-    """What codev-sandbox is told besides these options."""
+    """The options with those that select this image."""
     return ["--image", IMAGE] if IMAGE and "--image" not in given else []
 
 

@@ -1,6 +1,6 @@
-"""A kernel that lacks something, or fails once: system calls of a program under test that are
-refused or spoiled on their way, by seccomp (seccomp(2), seccomp_unotify(2)). The filters stay with
-everything that the program starts."""
+"""Simulates a kernel that lacks a feature or fails once: system calls of the program under test are
+refused or altered by seccomp (seccomp(2), seccomp_unotify(2)). The programs that it starts inherit
+the filters."""
 import ctypes
 import errno
 import os
@@ -27,7 +27,7 @@ def load(offset):
 
 
 def unless(test, value, skip):
-    """Skips so many instructions unless the loaded value passes."""
+    """Skips this many instructions unless the loaded value passes."""
     return struct.pack("=HBBI", test, 0, skip, value)
 
 
@@ -58,7 +58,8 @@ def refuse_netfilter_socket(error):
 
 
 class Supervisor:
-    """Sees every sendto(2), and does one thing to those that bring an nf_tables batch:
+    """Supervises every sendto(2), and alters those that send an nf_tables batch in one of these
+    ways:
 
         first-rule, last-rule   spoils the name of that rule's last expression in the sender's
                                 memory, once
@@ -114,7 +115,7 @@ class Supervisor:
             self.spoil(identity, pid, *arguments[:3])
             self.control(SEND, struct.pack("=QqiI", identity, 0, 0, CONTINUE))
         except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.EINTR):  # it died meanwhile
+            if error.errno not in (errno.ENOENT, errno.EINTR):  # the process has ended
                 raise
 
     def spoil(self, identity, pid, fd, address, length):

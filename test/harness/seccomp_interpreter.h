@@ -1,5 +1,5 @@
-/* Runs a system call filter as the kernel does, for any call and any ABI. It knows the instructions
- * that common/os/seccomp_filter_linux.c writes; any other fails the test. */
+/* Runs a system call filter as the kernel does, for any call and any ABI. It implements the
+ * instructions that common/os/seccomp_filter_linux.c writes; any other fails the test. */
 #ifndef TEST_HARNESS_SECCOMP_INTERPRETER_H
 #define TEST_HARNESS_SECCOMP_INTERPRETER_H
 

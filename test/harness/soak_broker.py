@@ -2,13 +2,12 @@
 """Usage: soak_broker.py [SECONDS]
 
 Mixed load on one broker: downloads, uploads, event streams, pipelined and refused requests;
-meanwhile clients leave at random, upstreams reset at random, and the broker gets SIGHUP while its
-log is moved and its token file replaced. At the end nothing may have leaked (memory flat,
-descriptors as before), no byte may have been wrong, no request unanswered.
+meanwhile clients disconnect at random, upstreams reset at random, and the broker gets SIGHUP while
+its log is moved and its token file replaced. At the end nothing may have leaked (memory flat,
+descriptors as before), no byte may be wrong and no request unanswered.
 
-Prints its figures; the exit status is 0 when all held. `make soak SOAK_SECONDS=600` runs it; the
-system tests run it for 20 seconds.
-"""
+Prints its figures; the exit status is 0 when there was no fault. `make soak SOAK_SECONDS=600` runs
+it; the system tests run it for 20 seconds."""
 import collections
 import contextlib
 import os
@@ -34,13 +33,13 @@ GROWTH_KIB = 3 * 1024
 
 
 class Wrong(Exception):
-    """What must not happen."""
+    """Collects the faults of a run."""
 
 
 # --- the upstream ---------------------------------------------------------------------------------
 
 def answer(peer, head):
-    """/bytes?at=&n=&cut= sends that part of CONTENT, and resets behind `cut` bytes; /upload tells
+    """/bytes?at=&n=&cut= sends that part of CONTENT and resets after `cut` bytes; /upload says
     whether the body was that part; /events?n= sends events; /none answers 204; /reset never
     answers."""
     fields = fields_of(head)
@@ -94,7 +93,7 @@ class Worker:
         self.connection = None
 
     def client(self):
-        """The connection of the request before, or a new one."""
+        """The previous request's connection, or a new one."""
         if self.connection is None:
             self.connection = self.broker.client()
             self.connection.socket.settimeout(UNANSWERED)
@@ -138,7 +137,7 @@ class Worker:
                 client.send(b"%x\r\n%s\r\n" % (len(piece), piece))
             client.send(b"0\r\n\r\n")
             response = client.response()
-        # a kept connection had ended: what may have had an effect is not sent twice
+        # a kept connection had ended: an unsafe request is not sent twice
         if response.status == 502:
             self.counts["not sent twice"] += 1
             self.drop()
@@ -176,7 +175,8 @@ class Worker:
             self.expect(client.response().status == 401)
 
     def upstream_resets(self):
-        """A break in mid-answer is visible; one before is a 502 that says so."""
+        """A reset in the middle of an answer must be visible; before the answer it must be a 502
+        with the reason."""
         at, size = self.random.randrange(LARGEST), self.random.randint(2, LARGEST)
         cut = self.random.randrange(size)
         response = self.ask(f"/{self.route()}/bytes?at={at}&n={size}&cut={cut}")
@@ -190,7 +190,7 @@ class Worker:
         self.counts["resets"] += 2
 
     def client_leaves(self):
-        """Before, during or behind the request, or anywhere in the answer."""
+        """Disconnects before, during or after the request, or anywhere in the answer."""
         self.drop()
         client = self.client()
         target = f"/{self.route()}/bytes?at=0&n={LARGEST}"
@@ -233,7 +233,7 @@ class Worker:
 # --- the run --------------------------------------------------------------------------------------
 
 class Disturber:
-    """Moves the log away, replaces the token file and sends SIGHUP, now and then; takes the
+    """From time to time moves the log away, replaces the token file and sends SIGHUP; samples the
     memory's size every tenth of a second."""
 
     def __init__(self, broker, until, counts):
@@ -266,7 +266,7 @@ def guarded(function, faults):
 
 
 def sockets_of(broker):
-    """Descriptors that are connections of clients: Unix sockets but for the listener."""
+    """Descriptors that are connections of clients: Unix sockets except the listener."""
     unix = {
         line.split()[6]
         for line in open(f"/proc/{broker.process.pid}/net/unix").readlines()[1:]
@@ -311,10 +311,11 @@ def soak(seconds, folder):
         if sockets_of(broker) > clients or broker.descriptors() > descriptors + KEPT:
             faults.append("descriptors are left")
         if broker.get("/rule/bytes?at=0&n=9").body != CONTENT[:9]:
-            faults.append("it serves no more")
+            faults.append("it no longer serves")
         if SECRET in broker.errors() or broker.token in broker.errors():
-            faults.append("a secret in what it says")
-        gateway.faults.clear()  # what a handler met when its client was gone is told by the clients
+            faults.append("a secret in its output")
+        # the clients report faults; errors of handlers whose client left do not count
+        gateway.faults.clear()
     return figures, faults
 
 

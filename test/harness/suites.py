@@ -1,5 +1,5 @@
-"""Where the suites that others wrote lie: $CODEV_SUITES, or ../shared/suites beside the checkout.
-No test copies them."""
+"""The folder of the third-party test suites: $CODEV_SUITES, or ../shared/suites beside the
+checkout."""
 import base64
 import json
 import os
@@ -12,7 +12,7 @@ SUITES = pathlib.Path(os.environ.get("CODEV_SUITES", TOP.parent / "shared" / "su
 
 
 def suite(name):
-    """The path of a file or folder of the suites; the test is skipped where it is absent."""
+    """The path of a file or folder of the suites; skips the test where it is absent."""
     path = SUITES / name
     if not path.exists():
         pytest.skip(f"no {path} (CODEV_SUITES names its folder)")

@@ -1,7 +1,7 @@
-"""A codev-broker that listens on TCP, and the real codev-agent in front of it.
+"""A codev-broker that listens on TCP, and the real relay in front of it.
 
-`wire(...)` stands between the two and keeps every byte of both directions, so that a test can look
-for what must not be there, cut, delay or spoil it."""
+`wire(...)` is a proxy between the two that records every byte of both directions, so that a test
+can search the traffic for secrets, and cut, delay or corrupt it."""
 
 import contextlib
 import socket
@@ -40,7 +40,7 @@ class SecureBroker(Broker):
 
 
 class AgentClient(Client):
-    """Plain HTTP to the agent's listener; the preface is the agent's."""
+    """Plain HTTP to the relay's listener; the relay sends the preface."""
 
     def __init__(self, front):  # pylint: disable=super-init-not-called
         self.socket = relay_harness.connect(front)
@@ -49,7 +49,7 @@ class AgentClient(Client):
 
 @contextlib.contextmanager
 def agent_to(broker, dials=None, **more):
-    """(agent, its listener) with the broker's token and pin."""
+    """(relay, its listener) with the broker's token and pin."""
     front = listen_tcp()
     forward = {
         "role": "broker",
@@ -64,7 +64,7 @@ def agent_to(broker, dials=None, **more):
 
 
 class Wire:
-    """A TCP proxy that records. `up` and `down` are what the agent and the broker sent."""
+    """A TCP proxy that records. `up` and `down` are what the relay and the broker sent."""
 
     def __init__(self, target, spoil=None):
         self.target, self.spoil = target, spoil
@@ -97,13 +97,13 @@ class Wire:
             sink.shutdown(socket.SHUT_WR)
 
     def cut(self):
-        """Ends every connection without a word of TLS."""
+        """Ends every connection without a TLS message."""
         for sock in self.sockets:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
     def refuse(self):
-        """Accepts nobody any more."""
+        """Accepts no more connections."""
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
 
@@ -111,7 +111,8 @@ class Wire:
         return self
 
     def __exit__(self, *_):
-        """No thread may be left in a call on a descriptor whose number somebody else gets."""
+        """Waits for the threads, so that none is in a call on a descriptor number that is
+        reused."""
         self.refuse()
         self.threads[0].join(PATIENCE)
         self.cut()
@@ -131,7 +132,7 @@ def rules_of(upstream):
 
 
 def stream_of(peer, count):
-    """Pieces of an answer whose length nobody knows before."""
+    """Pieces of an answer without a known length."""
     peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
     for index in range(count):
         piece = b"piece %d\n" % index
@@ -140,8 +141,8 @@ def stream_of(peer, count):
 
 
 def echo_length(peer, head):
-    """/stream/N: pieces; /zeros/N: so many bytes; /deaf: reads no body; else the length of the
-    body, and its digest where one is asked for."""
+    """/stream/N: pieces; /zeros/N: N bytes; /deaf: reads no body; else the length of the body, and
+    its digest where one is asked for."""
     target, fields = head.split(b" ")[1].decode(), fields_of(head)
     kind, _, number = target.strip("/").partition("/")
     if kind == "stream":

@@ -1,4 +1,5 @@
-/* See tls_pair.h: two pairs of sockets, and a loop between them. */
+/* Connects the TLS code of relay and broker by two socket pairs and a loop that copies between
+ * them. */
 #include "test/harness/tls_pair.h"
 
 #include "test/harness/unit.h"

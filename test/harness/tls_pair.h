@@ -1,4 +1,4 @@
-/* The two real ends of TLS, relay and broker, with a wire between them that the test works by hand.
+/* The TLS code of the relay and of the broker, joined by a wire on which the test moves the bytes.
  */
 #ifndef TEST_HARNESS_TLS_PAIR_H
 #define TEST_HARNESS_TLS_PAIR_H
@@ -16,27 +16,27 @@ struct pair {
     int relay_fd, broker_fd;
     int wire[2];      /* the wire's ends: at the relay, at the broker */
     size_t passed[2]; /* bytes so far */
-    size_t limit[2];  /* no byte beyond passes */
-    size_t spoiled;   /* 1 + index of the byte to spoil on its way down; 0: none */
+    size_t limit[2];  /* bytes after this many are held back */
+    size_t spoiled;   /* 1 + index of the byte to corrupt towards the relay; 0: none */
 };
 
 extern struct tls_server pair_server; /* opened once by the test */
 extern br_ssl_client_context *pair_client(struct pair *pair);
 
-/* Two ends that have not exchanged a byte. */
+/* Makes two ends that have not exchanged a byte. */
 void pair_open(struct pair *pair);
 void pair_close(struct pair *pair);
 
-/* Moves what there is and may pass; bytes moved. */
+/* Moves the bytes that are there and may pass; returns how many. */
 size_t pair_pass(struct pair *pair, enum way way);
 
-/* Moves and lets both shake hands until nothing happens any more. */
+/* Moves bytes and continues both handshakes until nothing more happens. */
 void pair_shake_hands(struct pair *pair);
 
-/* Opened, and hands are shaken. */
+/* Makes two ends and completes the handshake. */
 void pair_establish(struct pair *pair);
 
-/* Ends the wire towards one side, as a broken network does. */
+/* Closes the wire towards one side, as a broken network does. */
 void pair_cut(struct pair *pair, enum way way);
 
 #endif

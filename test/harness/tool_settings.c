@@ -1,9 +1,9 @@
-/* Prints what codev-init would set for tools, by codev-init's own code, so that a test can run the
- * machine's clients with it and nothing else:
+/* Prints the tool settings that codev-init would make, by codev-init's own code, so that a test can
+ * run this machine's clients with exactly these:
  *
  *     tool_settings PORT HOME RULE...
  *
- * The environment, one NAME=VALUE a line, and behind an empty line what is appended to
+ * Prints the environment, one NAME=VALUE a line, an empty line, and what codev-init appends to
  * /etc/gitconfig.
  */
 #include <stdio.h>

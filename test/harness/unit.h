@@ -1,4 +1,4 @@
-/* What every unit test includes: cmocka with what it needs before it. */
+/* Included by every unit test: cmocka and the headers that it needs first. */
 #ifndef TEST_HARNESS_UNIT_H
 #define TEST_HARNESS_UNIT_H
 

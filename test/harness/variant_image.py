@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Usage: variant_image.py ROOTFS.tar DESTINATION PATH=PROGRAM...
 
-Makes DESTINATION/rootfs.tar and DESTINATION/rootfs.erofs from ROOTFS.tar with each PROGRAM in the
-place of the file at PATH (usr/sbin/codev-init). Tests use it for programs that no image holds."""
+Makes DESTINATION/rootfs.tar and DESTINATION/rootfs.erofs from ROOTFS.tar with each PROGRAM in place
+of the file at PATH (usr/sbin/codev-init). Tests use it for programs that no shipped image
+contains."""
 
 import os
 import pathlib

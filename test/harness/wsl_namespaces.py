@@ -1,16 +1,15 @@
-"""A pretended WSL on this machine, for `codev-init --wsl`: no virtual machine, the machine's own
-kernel, everything in namespaces of the rig's own, so that the machine's network is neither used nor
+"""A simulated WSL on this machine, for `codev-init --wsl`: no virtual machine, this machine's own
+kernel, everything in separate namespaces, so that the machine's network is neither used nor
 changed.
 
     windows     a network namespace with 172.31.0.1 and fd31::1: the gateway, as with NAT
     the VM      a network namespace with 172.31.0.2 and fd31::2 on eth0, joined to it: what all
                 distributions share
     distribution  PID, mount, IPC and UTS namespaces with the image's rootfs.tar as root: as WSL
-                  clones them, with its own
-                  PID 1, a bind-mounted /init, /mnt/c, /mnt/wsl, /mnt/wslg, /run/WSL with a
-                  socket, and a mount.drvfs
+    clones them, with its own PID 1, a bind-mounted /init, /mnt/c, /mnt/wsl, /mnt/wslg, /run/WSL
+    with a socket, and a mount.drvfs
 
-What the test itself does inside one of them goes through nsenter(1)."""
+Tests enter these namespaces by nsenter(1)."""
 import base64
 import contextlib
 import ctypes
@@ -34,7 +33,7 @@ import procfs
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 GUEST = pathlib.Path(os.environ.get("CODEV_GUEST", TOP / "build" / "guest" / "x86_64"))
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", TOP / "build" / "bin"))
-PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 60  # seconds to wait for an event; not a limit on speed
 INIT = "/usr/sbin/codev-init"
 INIT_FAIL_STAGE = "/fail-stage/codev-init"  # test/harness/init_fail_stage.c
 INIT_COMMANDS = [f"{program}\0--wsl\0".encode() for program in (INIT, INIT_FAIL_STAGE)]
@@ -42,7 +41,7 @@ SECRET = "5ec0" * 16
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 
-# Its own PID 1, which does nothing but reap. $1: the root.
+# The distribution's PID 1, which only reaps children. $1: the root.
 ENTER = r"""
 set -e
 mount --make-rprivate /
@@ -81,8 +80,8 @@ rmdir /.old
 exec /usr/bin/busybox sh -c 'while :; do /usr/bin/busybox sleep 1000 & wait; done'
 """
 
-# What `mount -t drvfs C:\Users\x\app TARGET -o OPTIONS` runs. It notes its arguments where the test
-# sees them.
+# What `mount -t drvfs C:\Users\x\app TARGET -o OPTIONS` runs. It writes its arguments to a file
+# that the test reads.
 DRVFS = r"""#!/usr/bin/busybox sh
 echo "$@" >>/usr/local/windows/drvfs.log
 [ -S /run/WSL/1_interop ] || { echo "no interop" >&2; exit 3; }
@@ -119,13 +118,13 @@ def descendants(pid):
 
 
 def eldest(pids):
-    """The one of these processes that is no child of another: what codev-init forks has its command
-    line until it executes another program. None when there is none."""
+    """The process among these that is no child of another: a child that codev-init forks has the
+    same command line until it executes another program. None when there is none."""
     return next((pid for pid in pids if procfs.parent(pid) not in pids), None)
 
 
 class Holder:
-    """A process that keeps new namespaces of some kinds alive."""
+    """A process that keeps new namespaces of these kinds alive."""
 
     def __init__(self, *flags):
         self.process = subprocess.Popen(["unshare", *flags, "sh", "-c", "echo ready; read never"],
@@ -181,7 +180,7 @@ class Sandbox:
 
     def send(self, message):
         data = (message if isinstance(message, str) else json.dumps(message)).encode() + b"\n"
-        with contextlib.suppress(BrokenPipeError):  # a start that was refused reads nothing
+        with contextlib.suppress(BrokenPipeError):  # a refused start does not read its input
             while data:
                 data = data[os.write(self.writer, data):]
 
@@ -249,8 +248,7 @@ class Sandbox:
         return next((pid for pid in procfs.children(self.inner()) if self.rig.is_agent(pid)), None)
 
     def inside(self, *command, **more):
-        """Runs a program of this machine in the sandbox's network namespace, as root: a privileged
-        hook."""
+        """Runs a program of this machine in the sandbox's network namespace, as root."""
         return run("nsenter", "-t", self.inner(), "-n", *command, **more)
 
     def close(self):
@@ -335,8 +333,8 @@ class Rig:
         ]
 
     def inits(self):
-        """Processes in the distribution's PID namespace that are codev-init and were started from
-        outside of it."""
+        """codev-init processes in the distribution's PID namespace that were started from outside
+        of it."""
         own = os.readlink(f"/proc/{self.pid}/ns/pid")
         found = []
         for pid in procfs.processes():
@@ -395,7 +393,7 @@ class Rig:
         shutil.rmtree(self.folder)
 
     def left(self):
-        """What a sandbox has left behind on this machine: processes, mounts of the distribution,
+        """Leftovers of a sandbox on this machine: processes, mounts of the distribution,
         cgroups."""
         known = {self.pid, os.getpid()}
         processes = [
@@ -413,12 +411,12 @@ class Rig:
         return pathlib.Path(f"/proc/{self.pid}/mountinfo").read_text()
 
     def connect(self, address, kind=socket.SOCK_STREAM, pid=None):
-        """A connected socket of the VM's network (or of the process's that is named), held by this
-        process."""
+        """A connected socket in the VM's network namespace (or that of the given process), opened
+        by this process."""
         return in_network(pid or self.vm.pid, lambda: connected(address, kind))
 
     def way_in(self, sandbox, secret=SECRET):
-        """A connection through the way in: after OK, or None when it was closed instead."""
+        """A connection through the way in, after OK; None when it was closed instead."""
         stream = self.connect(("127.0.0.1", int(sandbox.ready["way_in"].rpartition(":")[2])))
         stream.sendall(f"CODEV-IN 1 {secret}\n".encode())
         try:
@@ -430,7 +428,7 @@ class Rig:
         return None
 
     def network_state(self):
-        """All that a sandbox must not change in the shared network."""
+        """The state of the shared network, which a sandbox must not change."""
         commands = (["ip", "addr"], ["ip", "link"], ["ip", "route", "show", "table", "all"],
                     ["ip", "-6", "route"], ["ip", "rule"], ["nft", "list", "ruleset"])
         texts = [self.vm.run(*command).stdout for command in commands]
@@ -482,7 +480,7 @@ def in_network(pid, function):
 
 
 def memory_of(pid):
-    """All that can be read of a process's memory."""
+    """The readable memory of a process."""
     found = b""
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for line in maps:

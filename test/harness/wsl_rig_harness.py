@@ -1,15 +1,14 @@
-"""The WSL rig as a fixture: one machine that behaves as WSL's does, an outsider distribution in it,
-and sandboxes.
+"""The WSL rig as a fixture: one machine that behaves as WSL's does, with another distribution
+("outsider") and sandboxes in it.
 
-    SYSTEM      the outer system, root of everything: it sees every process (what a kernel debugger
-                would see on WSL)
-    outsider    another distribution, as uid 0 or 1000: shares kernel, network, loopback and uids
+    SYSTEM the outer system, root of everything: it sees every process (what a kernel debugger would
+    see on WSL) outsider    another distribution, as uid 0 or 1000: shares kernel, network, loopback
+    and uids
                 with the sandboxes
     sandboxes   codev-sandbox-wsl in the same machine
 
-C: is the rig's folder `c`, writable, so Look works there; P: is the built guest programs,
-read-only. `record` holds a line for each time that somebody reached a stand-in for Windows.
-"""
+C: is the rig's folder `c`, writable, so Look works there; P: is the folder of built guest programs,
+read-only. `record` gets a line each time a process reaches a stand-in for Windows."""
 import contextlib
 import importlib.util
 import os
@@ -37,7 +36,7 @@ RIG_SOURCE = pathlib.Path(__file__).parents[2] / "qemu-harness/wsl-rig"
 
 
 def load(name):
-    """A program of the rig's as a module."""
+    """Loads a program of the rig as a module."""
     specification = importlib.util.spec_from_file_location(name, RIG_SOURCE / f"{name}.py")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
@@ -48,10 +47,10 @@ rig_client, rig_builder = load("rig"), load("build")
 
 
 def guest_with_start(folder, start):
-    """Makes a folder for the rig's --guest, with this text in the place of its PID 1."""
+    """Makes a folder for the rig's --guest with this text as its PID 1."""
     (folder / "rig").mkdir(parents=True)
     (folder / "rig" / "vmlinux").symlink_to((GUEST / "rig" / "vmlinux").resolve())
-    archive = rig_builder.Cpio()  # of several archives the last one counts
+    archive = rig_builder.Cpio()  # later archives override earlier ones
     archive.file("rig-start", start.encode(), 0o755)
     whole = (GUEST / "rig" / "initramfs").read_bytes() + archive.finish()
     (folder / "rig" / "initramfs").write_bytes(whole)
@@ -64,7 +63,7 @@ def needs_rig():
 
 
 class Rig:
-    """A running rig. `start`: what its PID 1 runs, if not what the rig has."""
+    """A running rig. `start`: what its PID 1 runs instead of the rig's own script."""
 
     def __init__(self, *options, modules=MODULES, network="nat", start=None):
         needs_rig()
@@ -113,7 +112,7 @@ class Rig:
         return self.wsl("outsider", user, "sh", "-c", script, seconds=seconds)
 
     def start_outsider(self, script, user="root"):
-        """A process of the outsider that goes on, with its output; the Popen."""
+        """Starts a long-running process of the outsider; the Popen, with its output."""
         return subprocess.Popen([
             PROGRAM, "wsl", self.folder, "-d", "outsider", "-u", user, "--exec", "sh", "-c", script
         ],
@@ -124,16 +123,16 @@ class Rig:
     # --- what was seen
 
     def record(self):
-        """The lines of the stand-ins for Windows."""
+        """The lines that the stand-ins for Windows recorded."""
         return (self.folder / "record").read_text(errors="replace").replace("\r", "").splitlines()
 
     def dump(self):
-        """Every byte that left or entered by a network card."""
+        """Every byte that passed through a network card."""
         return b"".join(path.read_bytes() for path in sorted(self.folder.glob("*.pcap")))
 
     def processes(self):
-        """Of the whole machine: a list of (pid, pid in the innermost namespace, name, network
-        namespace)."""
+        """All processes of the machine: a list of (pid, pid in the innermost namespace, name,
+        network namespace)."""
         lines = self.wsl(SYSTEM, "root", "rig", "processes")[1].splitlines()
         return [(int(pid), int(last), name, network)
                 for pid, last, name, network in map(str.split, lines)]
@@ -154,8 +153,8 @@ class WslSandbox(Sandbox):
         self.before = before
 
     def started(self, seconds=PATIENCE):
-        """Waits for ready; itself. Sandboxes of a rig are started one after another, so what is new
-        then is this one's."""
+        """Waits for ready and returns itself. Sandboxes of a rig are started one after another, so
+        new processes belong to this one."""
         self.wait_event("ready", seconds)
         new = [process for process in self.rig.processes() if process[0] not in self.before]
         [(self.first, _, _, self.network)
@@ -169,7 +168,7 @@ class WslSandbox(Sandbox):
         return self
 
     def pids(self):
-        """All processes of this sandbox that live, in the machine's numbers."""
+        """All running processes of this sandbox, by the machine's pids."""
         outside = (self.outer, self.outer_agent)
         return [
             pid for pid, _, _, network in self.rig.processes()
@@ -188,7 +187,7 @@ class WslSandbox(Sandbox):
 
 
 def look_in(rig, name):
-    """A Look on the rig's C:, in a folder of its own."""
+    """A Look in its own folder on the rig's C:."""
     folder = rig.c / name
     folder.mkdir()
     folder.chmod(0o777)
@@ -196,8 +195,8 @@ def look_in(rig, name):
 
 
 class Listener:
-    """A TCP listener of this host's loopback, which is Windows'. It remembers who came and what
-    they said."""
+    """A TCP listener on this host's loopback, which stands for Windows' loopback. It records each
+    connection and its bytes."""
 
     def __init__(self, family=socket.AF_INET, port=0):
         self.seen = []
@@ -243,7 +242,7 @@ def refusals(text):
     return found
 
 
-# --- the network as an outsider sees it, and as a sandbox must not --------------------------------
+# --- the network that an outsider reaches and a sandbox must not ----------------------------------
 
 OUTSIDER_PORT, OUTSIDER_LOOPBACK_PORT = 7001, 7002
 OWN = {"nat": "10.0.2.15", "mirrored": "192.168.77.20"}
@@ -253,7 +252,8 @@ GETENT = "/tmp/glibc/ld-linux-x86-64.so.2 --library-path /tmp/glibc /tmp/glibc/g
 
 
 def put_glibc(rig):
-    """A program that asks glibc's resolver, with its libraries, on C: the options that mount it."""
+    """Puts a program that uses glibc's resolver, with its libraries, on C:; the options that mount
+    it."""
     folder = rig.c / "glibc"
     folder.mkdir()
     wanted = ("usr/bin/getent", "ld-linux-x86-64.so.2", "libc.so.6", "libresolv.so.2")
@@ -287,8 +287,8 @@ def outsider_servers(rig):
 
 
 def outsider_has_its_network(rig, windows):
-    """All of it, as uid 0 and uid 1000: Windows, names, its own servers, loopback. `windows`: a
-    Listener."""
+    """Asserts that an outsider reaches everything, as uid 0 and 1000: Windows, names, its own
+    servers, loopback. `windows`: a Listener."""
     for user in ("root", "1000"):
         status, text = rig.outsider(
             f"nc -w 60 {rig.host()} {windows.port}; nc -w 60 {OWN[rig.network]} {OUTSIDER_PORT}; "
@@ -302,8 +302,8 @@ def outsider_has_its_network(rig, windows):
 
 
 def escapes(rig, windows, windows_v6, broker_ports):
-    """probe's words for every way out by network: [(verb and arguments, ...)]. `windows*`: live
-    Listeners of the host."""
+    """The probe's arguments for every way out by network: [(verb and arguments, ...)]. `windows*`:
+    running Listeners of the host."""
     own, hosts = OWN[rig.network], [
         "10.0.2.2", "192.168.77.1", "169.254.73.249", "127.0.0.1", "192.168.77.77"
     ]
@@ -325,7 +325,8 @@ LIMIT_MS = 200
 
 
 def none_escapes(sandbox, words):
-    """Each is refused, and at once: the best of three counts where the machine was busy."""
+    """Asserts that each is refused without delay; on a busy machine the best of three attempts
+    counts."""
     script = "\n".join(f"{PROGRAMS}/probe {word}" for word in words)
     found = {}
     for _ in range(3):
@@ -355,8 +356,8 @@ def seconds_inside(sandbox, command, tries=5):
 
 
 def no_name_is_found(sandbox):
-    """By programs of both C libraries, each within the limit beyond what it takes where it need not
-    ask: to start, emulated."""
+    """By programs of both C libraries. The limit is added to the time that the program needs
+    without a lookup, as programs start slowly under emulation."""
     sandbox.codev(f"cp -r {GLIBC} /tmp/glibc")
     for ask, ask_nobody in (("wget -q -O - http://internet.example:1/",
                              "wget -q -O - http://127.0.0.1:1/"),
