@@ -54,7 +54,8 @@ int __wrap_stage_run_all(const struct stage_plan *plan, struct sandbox *sandbox,
     const struct stage_plan changed = {.functions = functions, .done = done};
 
     real = plan;
-    memcpy(functions, plan->functions, sizeof(functions));
+    for (int stage = 0; stage < STAGE_COUNT; stage++)
+        functions[stage] = plan->functions[stage];
     int result = __real_stage_run_all(&changed, sandbox, failed, why);
     if (result == -ECANCELED && wanted >= 0)
         *failed = (enum stage_id)wanted;
