@@ -1,5 +1,5 @@
-/* The two answers that the relay gives itself, on the broker's forward only. It has not read the
- * request: whatever was asked, the connection ends with one of these. */
+/* The two HTTP answers that the relay itself sends, only on the forward to the broker. The relay
+ * sends them without having read the request, and then closes the connection. */
 #ifndef AGENT_CANNED_H
 #define AGENT_CANNED_H
 
@@ -7,10 +7,11 @@
 
 #define CANNED_MAX 1024
 
-/* 502, type codev_broker_unreachable. Returns the length (no NUL). */
+/* Writes a 502 of the type codev_broker_unreachable, with `reason` in its message. Returns the
+ * length; there is no final NUL. */
 size_t canned_unreachable(char out[CANNED_MAX], const char *reason);
 
-/* 503, type codev_relay_full, Retry-After. */
+/* Writes a 503 of the type codev_relay_full, with Retry-After. Returns the length. */
 size_t canned_full(char out[CANNED_MAX]);
 
 #endif

@@ -1,4 +1,4 @@
-/* The relay's allow list of system calls, and what else it gives up.
+/* Drops the relay's remaining rights: the list of allowed system calls, and process settings.
  *
  * A call that is not on the list ends the process instead of failing with an error. The relay is a
  * single event loop over a dozen calls: another call means a bug or foreign code in a process that
@@ -52,7 +52,7 @@ static const struct seccomp_rule allowed_calls[] = {
     RULE(epoll_pwait, ALLOW),
     RULE(epoll_ctl, ALLOW),
     RULE(clock_gettime, ALLOW),
-    /* recv, send; read of the configuration pipe; write of a last message */
+    /* recv and send; read, for the configuration pipe; write, for a last message */
     RULE(recvfrom, ALLOW),
     RULE(sendto, ALLOW),
     RULE(read, ALLOW),
@@ -73,7 +73,7 @@ static const struct seccomp_rule allowed_calls[] = {
     RULE(pread64, ALLOW), /* the table of routes, for tcp:gateway */
     /* returns the pages of a buffer; no other advice, and no mmap, brk or mprotect at all */
     RULE(madvise, ALLOW, ARGUMENT_IS(2, MADV_DONTNEED)),
-    /* the end, and the return from the handler below */
+    /* exit, and the return from the signal handler below */
     RULE(exit_group, ALLOW),
     RULE(rt_sigreturn, ALLOW),
 };

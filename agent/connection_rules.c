@@ -1,5 +1,5 @@
-/* The pure part of a connection: what it wants, when it has to end, how long it may be half
- * open. */
+/* The rules of a connection, as pure functions of its state: which events it waits for, when it
+ * ends, and how long it may be half open. */
 #include <assert.h>
 #include <sys/epoll.h>
 
@@ -34,7 +34,7 @@ const struct role_rules role_rules[] = {
 };
 static_assert(ARRAY_LENGTH(role_rules) == RELAY_ROLE_COUNT, "rules for each role");
 
-/* Through TLS only a whole record can be received, and a piece needs room for its length. */
+/* With TLS only a whole record can be received, and a piece needs room for its head too. */
 static bool has_room_from(const struct connection *connection, enum connection_side which)
 {
     const struct flow *flow = &connection->flows[which];
@@ -90,8 +90,8 @@ uint32_t connection_interest(const struct connection *connection, enum connectio
     return 0;
 }
 
-/* On the way to the broker the client's end of sending means that it left: the model must not go on
- * generating for nobody. */
+/* On a connection to the broker, the end of the client's sending means that the client left. The
+ * connection is closed then, so that the model stops generating an answer that is not read. */
 static enum connection_verdict judge_request(const struct connection *connection)
 {
     const struct side *client = &connection->sides[SIDE_CLIENT];
@@ -105,7 +105,8 @@ static enum connection_verdict judge_request(const struct connection *connection
     return broker->broken ? VERDICT_BREAK : VERDICT_LINGER;
 }
 
-/* The end of a target whose client speaks in pieces: only the host closes once it was passed on. */
+/* Judges the end of a target when the client's side is framed in pieces. After that end was passed
+ * on, only the host closes the connection. */
 static enum connection_verdict judge_end_before_pieces(const struct connection *connection)
 {
     if (connection->sides[SIDE_CLIENT].told)
@@ -124,7 +125,7 @@ static enum connection_verdict judge_end_of(const struct connection *connection,
         return judge_end_before_pieces(connection);
     if (side->broken)
         return VERDICT_BREAK;
-    if (side->gone) /* where ends are passed on, the client may still be sending */
+    if (side->gone) /* with half_close, the client may still be sending */
         return which == SIDE_TARGET && connection->half_close ? VERDICT_LINGER : VERDICT_CLOSE;
     if (connection->half_close && !connection->sides[other_side(which)].told)
         return which == SIDE_CLIENT ? VERDICT_PASS_END_TO_TARGET : VERDICT_PASS_END_TO_CLIENT;
@@ -162,10 +163,10 @@ int64_t connection_linger_limit(const struct connection *connection)
     return connection->behind_agent ? HALF_OPEN_STALLED_MS : LINGER_MS;
 }
 
-/* Where an end is not passed on, a server's end is nearly always a whole close (TCP cannot
- * tell), and its reader on the host learns of it only from ours. So after a second in which the
- * host sent nothing either, that is it; a host that is still sending after its server's end goes
- * on. */
+/* Without half_close, the end of a server's sending is nearly always a complete close (TCP does not
+ * show the difference), and its peer on the host learns of it only when the relay closes. So the
+ * relay closes after a second in which the host sent nothing either; while the host still sends,
+ * the connection stays. */
 int64_t connection_end_limit(const struct connection *connection)
 {
     const struct side *client = &connection->sides[SIDE_CLIENT];

@@ -1,4 +1,4 @@
-/* NXDOMAIN for everything, see dns.h. Offsets and flags: RFC 1035 section 4.1.1. */
+/* Answers each DNS question with NXDOMAIN. Offsets and flags: RFC 1035 section 4.1.1. */
 #include "agent/dns.h"
 
 #include <string.h>
@@ -14,8 +14,9 @@ enum rcode { RCODE_FORMERR = 1, RCODE_NXDOMAIN = 3, RCODE_NOTIMP = 4 };
 #define RA 0x80
 #define LABEL_MAX 63
 
-/* Length of the one question behind the header (name, type, class), or 0 when there is no such. A
- * question's name holds no compression pointer: there is nothing before it to point to. */
+/* Length of the question after the header (name, type, class), or 0 when there is not exactly one
+ * valid question. A compression pointer is invalid here, because no name comes before the
+ * question's. */
 static size_t question_length(const uint8_t *query, size_t length)
 {
     size_t at = DNS_HEADER_LENGTH;

@@ -1,4 +1,4 @@
-/* Sockets around dns_answer, see dns_server.h. */
+/* Receives DNS queries on UDP and TCP sockets and sends the answers of dns_answer. */
 #include "agent/dns_server.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static void answer_datagrams(int fd)
     for (unsigned i = 0; i < DNS_QUERIES_PER_WAKE; i++) {
         struct sockaddr_storage peer;
         socklen_t peer_length = sizeof(peer);
-        /* A longer message is cut, which the question at its start survives. */
+        /* A longer message is cut; the question stands at its start. */
         ssize_t got = recvfrom(fd, query, sizeof(query), MSG_DONTWAIT, (struct sockaddr *)&peer,
                                &peer_length);
         if (got < 0 && errno == EAGAIN)
@@ -37,9 +37,9 @@ static void answer_datagrams(int fd)
     }
 }
 
-/* A free slot, or the one of the oldest connection. Its descriptor is closed at once, and an
- * event of it that was fetched before finds nothing to read on the new one: so no mark and sweep
- * here. */
+/* Returns a free slot, or the slot of the connection whose last question is oldest, which is
+ * closed. An event that was fetched for the closed connection is then handled for the new one,
+ * where recv(2) finds nothing to read, which is harmless. */
 static struct dns_stream *stream_take(struct dns_server *server)
 {
     struct dns_stream *chosen = &server->streams[0];
@@ -84,8 +84,8 @@ void dns_server_event(struct dns_server *server, unsigned index, int64_t now)
         answer_datagrams(server->fds[index]);
 }
 
-/* Answers the first message in the buffer and removes it. 1: done; 0: more bytes are needed; -1:
- * close. */
+/* Answers the first message in the buffer and removes it. Returns 1 when done, 0 when more bytes
+ * are needed, -1 when the connection must be closed. */
 static int answer_next(struct dns_stream *stream)
 {
     uint8_t answer[2 + DNS_ANSWER_MAX];

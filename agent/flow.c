@@ -1,4 +1,5 @@
-/* The ring behind flow.h: at most two pieces each way, one system call a piece. */
+/* A ring buffer between two sockets. Its content and its free room each consist of at most two
+ * contiguous pieces; each system call handles one piece. */
 #include "agent/flow.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@ void flow_init(struct flow *flow, uint8_t *bytes)
 void flow_reset(struct flow *flow)
 {
     if (flow->touched > FLOW_KEPT) {
-        /* Where it fails (memory that is locked) the pages simply stay. */
+        /* When this fails (the memory is locked), the pages stay allocated. */
         madvise(flow->bytes + FLOW_KEPT, FLOW_SIZE - FLOW_KEPT, MADV_DONTNEED);
         flow->touched = FLOW_KEPT;
     }
@@ -118,7 +119,7 @@ ssize_t flow_transmit(struct flow *flow, int fd)
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0 && (errno == EAGAIN || total > 0))
-            return total; /* an error after some bytes shows again at the next call */
+            return total; /* after some bytes, the next call reports the error */
         if (sent < 0)
             return -errno;
         flow_shrink(flow, (size_t)sent);

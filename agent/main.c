@@ -1,9 +1,10 @@
-/* codev-agent: the relay between a sandbox and its host. It looks at no byte of what it forwards.
+/* codev-agent: the relay between a sandbox and its host. It does not interpret the bytes that it
+ * forwards.
  *
- * Started by codev-init with its table of forwards on descriptor 0 and its listeners inherited (see
- * common/wire/relay_config.h); its only argument is --version. Ends with status 0 when descriptor 0
- * ends, 78 (EX_CONFIG) and a line on standard error when the table cannot be served, with 71
- * (EX_OSERR) when the system fails it.
+ * codev-init starts it with the table of forwards on descriptor 0 and with inherited listeners (see
+ * common/wire/relay_config.h); its only argument is --version. It ends with status 0 when
+ * descriptor 0 ends; with 78 (EX_CONFIG) and a line on standard error when the table is invalid;
+ * with 71 (EX_OSERR) and a line when a system call fails.
  */
 #include <errno.h>
 #include <signal.h>
@@ -20,10 +21,10 @@
 #include "common/os/io.h"
 #include "common/wire/protocol.h"
 
-/* Two sockets a connection; listeners, the DNS stub, epoll and standard descriptors. */
+/* Two sockets for each connection; listeners, the DNS stub, epoll and the standard descriptors. */
 #define DESCRIPTORS_NEEDED (2 * BUFFERED_MAX + OVERFLOW_MAX + DNS_STREAMS_MAX + 32)
 
-static struct relay relay; /* zero until relay_init: untouched slots cost no memory */
+static struct relay relay; /* static, hence zero: unused slots take no memory */
 
 static int complain(int status, const struct failure *why)
 {
