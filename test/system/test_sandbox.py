@@ -76,8 +76,8 @@ for start in range(0, len(data), 32768):
         credit[stream] -= len(piece)
         if stream == 'stderr':
             piece = piece[::-1]
-        data = base64.b64encode(piece).decode()
-        channel.send({'event': 'output', 'stream': stream, 'data': data})
+        text = base64.b64encode(piece).decode()
+        channel.send({'event': 'output', 'stream': stream, 'data': text})
 """ + EXIT % "'code': 0"
     process = rig.start(scenario)
     out, err = process.communicate(timeout=PATIENCE)
