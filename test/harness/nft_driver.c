@@ -1,14 +1,14 @@
-/* Loads the firewall in the network namespace that it is started in and prints what happens, one
- * event a line. The test changes the namespace's tables meanwhile. Commands on standard input:
+/* Loads the firewall in the network namespace in which it is started and prints a line for each
+ * event, for tests in which other programs change the rules. Commands are lines of standard input:
  *
- *     check    waits up to 10 s for the watch to be readable, then as look
- *     look     looks at once; prints intact, restored: WHY or lost: WHY
- *     state    prints owner=0|1 reject=0|1
- *     disown   gives up owning the table, as on a kernel before 5.12, then as look: the table is
- *              removed, and look makes it again
+ *     check   waits up to 10 s for the watch to be readable, then looks: intact, restored: WHY,
+ *             lost: WHY
+ *     look    looks at once
+ *     state   owner=0|1 reject=0|1
+ *     disown  gives up owning the table, as on a kernel before 5.12: removes it, then looks
  *
- * End of input closes the firewall. Exit status: 0, or 1 when it could not be loaded, with
- * "failed: WHY".
+ * End of input closes the firewall. Exit status: 0, or 1 when it could not be loaded
+ * ("failed: WHY").
  */
 #include <poll.h>
 #include <stdio.h>

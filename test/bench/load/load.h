@@ -1,17 +1,14 @@
-/* load: the peers of whatever is measured. One program is the server behind it and the client
- * before it, so that every program under test, ours or not, meets the same bytes, the same system
- * calls and the same clock.
+/* The peers of whatever is measured: one program is the server behind it and the client before it,
+ * so that every program under test meets the same bytes, the same system calls and the same clock.
  *
- * Everything speaks a small part of HTTP/1.1, which byte relays pass on and HTTP proxies
- * understand:
+ * Everything speaks a small part of HTTP/1.1, which byte relays pass on and HTTP proxies understand:
  *
- *     GET .../N        answered with N bytes        POST .../N    reads the body first
- * (Content-Length) GET .../events   an endless event stream; each event holds the clock at which it
- * was sent
+ *     GET .../N        answered with N bytes
+ *     POST .../N       the same, after the body was read (Content-Length)
+ *     GET .../events   an endless event stream; each event holds the clock at which it was sent
  *
- * A first line "CODEV/1 ..." is skipped by the server and sent by the client on request, as the
- * relay does. One thread, one epoll set, fixed tables; what goes wrong is counted or ends the
- * program, never hidden.
+ * A first line "CODEV/1 ..." is skipped by the server, and sent by the client on request, as the
+ * relay does. One thread, one epoll set, fixed tables; errors are counted or end the program.
  */
 #ifndef TEST_BENCH_LOAD_LOAD_H
 #define TEST_BENCH_LOAD_LOAD_H

@@ -1,9 +1,8 @@
-/* load: see load.h.
+/* The command line of the load program (load.h).
  *
  *     load serve ENDPOINT [--tls CERTIFICATE KEY] [--event-rate N] [--connections STREAMS]
  *     load requests ENDPOINT [--path P] [--connections N] [--ms N | --requests N] [--post BYTES]
- * [--fresh] [--preface T]
- *         [--accept TYPE]
+ *         [--fresh] [--preface T] [--accept TYPE]
  *     load idle ENDPOINT [--path P] [--connections N] [--preface T]
  *     load streams ENDPOINT [--path P] [--connections N] [--ms N] [--preface T]
  *     load copy LISTEN DIAL
