@@ -72,15 +72,19 @@ void phase_check_drain(struct sandbox *sandbox, int64_t now)
         phase_set(sandbox, PHASE_ENDED, 0);
 }
 
-void phase_expire(struct sandbox *sandbox, int64_t now)
+void phase_extend_drain(struct sandbox *sandbox, int64_t now)
 {
     const bool lossless =
         sandbox->io.mode != STDIO_LOG && !sandbox->hurry && !sandbox->control.ended;
 
     if (sandbox->phase == PHASE_KILLED && lossless &&
-        server_io_waits_for_host(&sandbox->io, &sandbox->control)) {
+        server_io_waits_for_host(&sandbox->io, &sandbox->control))
         sandbox->timers[TIMER_PHASE] = now + DRAIN_LIMIT;
-    } else if (sandbox->phase == PHASE_KILLED) {
+}
+
+void phase_expire(struct sandbox *sandbox, int64_t now)
+{
+    if (sandbox->phase == PHASE_KILLED) {
         if (!sandbox->server.ended)
             sandbox->server.wait_status = WAIT_STATUS_KILLED;
         server_io_give_up(&sandbox->io, &sandbox->control);

@@ -21,6 +21,11 @@ void phase_server_ended(struct sandbox *sandbox, int wait_status, int64_t now);
 /* Goes on when the output is drained; called once per wake-up. */
 void phase_check_drain(struct sandbox *sandbox, int64_t now);
 
+/* Where nothing may be lost, counts DRAIN_LIMIT from the last wake-up at which output waited for
+ * the host. Called at each wake-up before anything is handled: a credit that has just arrived must
+ * not meet a timer that was set long before. */
+void phase_extend_drain(struct sandbox *sandbox, int64_t now);
+
 /* TIMER_PHASE expired. */
 void phase_expire(struct sandbox *sandbox, int64_t now);
 

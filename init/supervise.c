@@ -238,6 +238,7 @@ static void turn_loop(struct sandbox *sandbox)
     if (poll(polls, SOURCE_COUNT, timers_wait(sandbox, io_monotonic_ns())) < 0)
         return; /* EINTR only */
     const int64_t now = io_monotonic_ns();
+    phase_extend_drain(sandbox, now);
     if (polls[SOURCE_FIREWALL].revents != 0)
         handle_firewall(sandbox);
     if (polls[SOURCE_SIGNALS].revents != 0)
