@@ -15,3 +15,7 @@ unit_control_SRCS := test/unit/init/host/test_control.c $(CONTROL_SRCS)
 unit_control_stdio_SRCS := test/unit/init/host/test_control_stdio.c $(CONTROL_SRCS)
 unit_server_io_SRCS := test/unit/init/server/test_server_io.c init/server/server_io.c \
 	init/server/log_buffer.c $(CONTROL_SRCS)
+
+UNIT_TESTS += network_hardware
+unit_network_hardware_SRCS := test/unit/init/machine/test_network_hardware.c \
+	init/machine/network_hardware.c $(COMMON_SRCS)

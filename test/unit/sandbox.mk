@@ -12,7 +12,3 @@ unit_sandbox_mount_check_SRCS += qemu-harness/launcher/folders/mount_spec.c
 UNIT_TESTS += wsl_machine
 unit_wsl_machine_SRCS := $(call unit_source,wsl_machine) $(SANDBOX_WSL_SRCS) $(COMMON_SRCS) \
 	$(addprefix qemu-harness/launcher/host/,processes_linux.c programs_linux.c run_folder.c)
-
-UNIT_TESTS += network_hardware
-unit_network_hardware_SRCS := test/unit/init/machine/test_network_hardware.c \
-	init/machine/network_hardware.c $(COMMON_SRCS)
