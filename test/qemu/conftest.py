@@ -1,8 +1,8 @@
-"""The fixture `sandbox`: codev-sandbox with the real kernel and image, run to its end or started
-and looked after.
+"""The fixture `sandbox`: the launcher with the real kernel and image, run to its end or started in
+the background.
 
-Every run has a runtime folder of its own. When a test ends, nothing of what it started may be left:
-no process (each carries a mark in its environment) and no file in the runtime folder."""
+Every run has its own runtime folder. At the end of a test nothing that it started may be left: no
+process (each carries a mark in its environment) and no file in the runtime folder."""
 import os
 import pathlib
 import secrets
@@ -20,15 +20,16 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("CODEV_BUILD", TOP / "build"))
 BIN = pathlib.Path(os.environ.get("CODEV_BIN", BUILD / "bin"))
 ARCH = os.environ.get("CODEV_ARCH", os.uname().machine)
-PATIENCE = 120  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 120  # seconds to wait for an event; not a limit on speed
 
 
-# What only a guest under sanitizers can show.
+# Tests that need a guest with sanitizers.
 collect_ignore = [] if sanitizer_harness.IMAGE else ["test_sanitized.py"]
 
 
 class Bench:
-    """What a test has: `folder` for its files (every user may enter), `run` and `start`."""
+    """What the fixture gives to a test: `folder` for its files (every user may enter), `run` and
+    `start`."""
 
     def __init__(self):
         self.mark = f"CODEV_RUN_MARK={secrets.token_hex(8)}"
@@ -38,10 +39,10 @@ class Bench:
         self.runtime.mkdir(mode=0o700)
         self.started = []
         self.consoles = []  # kept only under sanitizers
-        self.forked = []  # process ids that a test has not waited for yet
+        self.forked = []  # processes that the test has not waited for
 
     def work(self, name="work"):
-        """A folder that codev can write: owned by a user that is not root."""
+        """A folder that codev can write: its owner is not root."""
         path = self.folder / name
         path.mkdir()
         if os.geteuid() == 0:
@@ -142,8 +143,8 @@ def pytest_configure(config):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """The tables that the tests made. One process prints them itself; what several print beside
-    each other is lost."""
+    """Prints the tables that the tests made when pytest runs them in several processes, whose
+    output is lost."""
     if not getattr(config.option, "numprocesses", None):
         return
     for table in sorted((BUILD / "results").glob("*.md")):

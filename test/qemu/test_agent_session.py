@@ -1,10 +1,9 @@
-"""A session of a small coding agent (test/world/agent_session.mjs, with the SDKs that people use)
-in the Debian-flavoured guest, against the demo gateway: it streams, calls a tool in the mounted
-folder, uploads 20 MB, leaves a stream in the middle.
+"""A session of a small coding agent (test/world/agent_session.mjs, with common SDKs) in the
+Debian-flavoured guest, against the demo gateway: it streams, calls a tool in the mounted folder,
+uploads 20 MB, and disconnects in the middle of a stream.
 
-What is checked needs nothing of the sandbox but its output, its folder, the gateway's counters and
-the broker's log, so any sandbox can be given to `check`: the WSL rig runs the same script.
-"""
+`check` needs only the sandbox's output, its folder, the gateway's counters and the broker's log, so
+it works for every kind of sandbox: test_wsl_agent_session.py uses it for the WSL rig."""
 import json
 import os
 import pathlib
@@ -29,8 +28,8 @@ SECONDS = 600
 
 
 def prepare(folder):
-    """(the agent's folder, the SDKs' folder); the first holds script and task and belongs to codev.
-    """
+    """(the coding agent's folder, the SDKs' folder); the first contains script and task and belongs
+    to codev."""
     app = pathlib.Path(folder) / "app"
     app.mkdir()
     (app / "task.txt").write_text(TASK)
@@ -96,7 +95,7 @@ def run_session(folder, program, watch):
 
 
 def session(program=SANDBOX, watch=lambda sandbox: None):
-    """From start to end in a sandbox of this program; `watch` gets it while it runs."""
+    """Runs the session in a sandbox of this program; `watch` is called with the running sandbox."""
     with tempfile.TemporaryDirectory(prefix="codev-a-", dir="/tmp") as name:
         os.chmod(name, 0o755)
         run_session(pathlib.Path(name), program, watch)

@@ -1,18 +1,17 @@
-"""Boots in a row: none fails, none leaves anything behind, none takes much longer than the others.
+"""Many boots in a row: none fails, leaves anything behind or takes much longer than the others.
 
-CODEV_BOOTS says how many (30; `make boots BOOTS=200`). Each is a whole sandbox with a mounted
-folder, a broker and a server that ends at once. After each one looks for what could be left:
-processes (by a mark in their environment, and children of this one), Unix sockets, files of the
-runtime folder and of the temporary folder, mounts.
+CODEV_BOOTS sets the number (30; `make boots BOOTS=200`). Each boot is a complete sandbox with a
+mounted folder, a broker and a server that exits at once. After each boot the test looks for
+leftovers: processes (by a mark in their environment, and children of this process), Unix sockets,
+files in the runtime folder and in the temporary folder, mounts.
 
-Time. Three figures of each boot go into a table (build/results/boots.md): PID 1's own boot_ms, the
-wall clock from the start of codev-sandbox to `ready`, and that without the time in which the
-machine's processor was ready to run but had to wait for a processor of the host, as the kernel
-counts it for that one thread (/proc/PID/task/TID/schedstat). The last is what is judged, so that
-somebody else's work on the host is not taken for ours, while a boot that waits for something is:
-with CODEV_BOOTS_STRICT (`make boots`) the slowest may take twice the median. Otherwise, beside
-other tests on the same host, ten times. No boot is repeated, and none is left out.
-"""
+Three times of each boot go into a table (build/results/boots.md): PID 1's own boot_ms, the wall
+clock from the start of the launcher to `ready`, and the latter without the time in which the
+virtual processor was ready to run but waited for a processor of the host, as the kernel counts it
+for that thread (/proc/PID/task/TID/schedstat). The test judges the last, which excludes other load
+on the host but includes a boot that waits for something. With CODEV_BOOTS_STRICT (`make boots`) the
+slowest may take twice the median; otherwise, as other tests run on the same host, ten times. No
+boot is repeated or left out."""
 import contextlib
 import json
 import os
@@ -40,7 +39,7 @@ STAGES = [
 
 
 class Scene:
-    """Folders of this test alone, and what a boot is started with."""
+    """This test's own folders, and the arguments of a boot."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -67,15 +66,15 @@ class Scene:
 
 
 def delayed(mark):
-    """Seconds that the guest's processor waited for one of the host's; 0 where the kernel does not
-    count."""
+    """Seconds that the virtual processor waited for one of the host's; 0 where the kernel does not
+    count them."""
     for pid in processes_marked(mark):
         with contextlib.suppress(OSError):
             if name_of(pid).startswith("qemu-system"):
                 tasks = [(task / "schedstat").read_text().split()
                          for task in pathlib.Path(f"/proc/{pid}/task").iterdir()]
                 busiest = max(tasks, key=lambda task: int(task[0])
-                              )  # nanoseconds on a processor, then waiting for one
+                              )  # nanoseconds running, then waiting for a processor
                 return int(busiest[1]) / 1e9
     return 0.0
 
@@ -87,8 +86,7 @@ def events_of(path):
 
 
 def left_behind(scene, mark):
-    """Whatever should not be there once codev-sandbox has ended; a dictionary without empty values.
-    """
+    """What is left after the launcher has exited: a dictionary without empty values."""
     where = str(scene.folder)
     children = pathlib.Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     found = {
@@ -115,7 +113,7 @@ def environment_of(pid):
 
 
 def boot(scene, number):
-    """One boot from start to end; (boot_ms, seconds to ready, of these delayed)."""
+    """Runs one boot from start to end; (boot_ms, seconds to ready, seconds of these delayed)."""
     mark, events = secrets.token_hex(8), scene.folder / f"events-{number}"
     began = time.monotonic()
     process = subprocess.Popen(scene.argv(events),
@@ -140,12 +138,13 @@ def boot(scene, number):
     names = [event["name"] for event in seen if event["event"] == "stage"]
     ready = [event for event in seen if event["event"] == "ready"]
     assert process.returncode == 0 and len(ready) == 1 and names == STAGES, \
-        f"boot {number}: status {process.returncode}\n{said}\n{seen[-3:]}\n{scene.console.read_text(errors='replace')[-3000:]}"
+        f"boot {number}: status {process.returncode}\n{said}\n{seen[-3:]}\n" \
+        f"{scene.console.read_text(errors='replace')[-3000:]}"
     assert all(
         check["ok"]
         for check in ready[0]["checks"]) and len(ready[0]["checks"]) > 10, f"boot {number}: {ready}"
     sanitizer_harness.assert_no_report(scene.console.read_text(errors="replace"))
-    with contextlib.suppress(AssertionError):  # the last of them may be a moment later
+    with contextlib.suppress(AssertionError):  # the last one may end a moment later
         wait_for(lambda: not left_behind(scene, mark), "the end of everything", 60)
     assert left_behind(scene, mark) == {}, f"boot {number} left something behind"
     return ready[0]["boot_ms"], ready_after, waited

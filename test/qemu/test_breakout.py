@@ -1,11 +1,11 @@
-"""The breakout table: everything that `probe breakout` tries, twice.
+"""Runs the table of breakout attempts of `probe breakout` twice.
 
-Inside a sandbox, as codev, each vector must be refused, and PID 1, the agent and the relay must be
-as well afterwards as before. In the control run the same program tries the same table as root, on
-the same kernel and image, with no codev-init: there each must work, or the table says why it cannot
-work on this kernel. A vector that is refused in both shows nothing, so it fails here. The results
-of both stand side by side in build/results/breakout.md.
-"""
+In a sandbox, as codev, each attempt must be refused, and afterwards PID 1 and the relay must still
+run and serve. In the control run the same program makes the same attempts as root, on the same
+kernel and image, without codev-init: there each must succeed, or the table says why it cannot
+succeed on this kernel. An attempt that is refused in both runs without such a reason proves
+nothing, so the test fails. build/results/breakout.md shows the results of both runs side by
+side."""
 import collections
 import os
 import pathlib
@@ -25,15 +25,15 @@ GROUPS = [
     "files of PID 1 and the agent", "files of the kernel and the system", "sockets and network",
     "namespaces", "mounts and shared folders", "the relay as a way out", "bombs"
 ]
-# what a bomb has to exceed: within the control run's means, not a sandbox's
+# sizes of the bombs: possible in the control run, above a sandbox's limits
 PROCESSES, FILES, MEGABYTES = 300, 3000, 600
 LIMITS = '{"limits":{"pids":200,"nofile":2048}}'
 BOMBS = f"--processes {PROCESSES} --files {FILES} --megabytes {MEGABYTES}"
 TRAP = "/workspace/trap"
-SLOW = 240  # seconds for a whole table on a machine that emulates
+SLOW = 240  # seconds for a whole table under emulation
 
-# Root of the kernel, with a writable layer, what each vector is about, and nothing that stands in
-# its way.
+# Root of the whole system, with a writable layer, the objects that the attempts need, and no
+# restriction.
 CONTROL = f"""\
 mount -t tmpfs tmpfs /run && mkdir /run/upper /run/work /run/root
 mount -t overlay overlay -o lowerdir=/,upperdir=/run/upper,workdir=/run/work /run/root
@@ -75,7 +75,7 @@ def rows(text):
 
 
 def make_trap(folder):
-    """What an evil or careless owner of a shared folder could have left in it."""
+    """Files that a malicious or careless owner of a shared folder could have left in it."""
     folder.mkdir()
     folder.chmod(0o755)
     for name, mode in (("probe", 0o755), ("set-uid", 0o4755), ("set-gid", 0o2755)):
@@ -97,15 +97,15 @@ def make_trap(folder):
 # --- inside ---------------------------------------------------------------------------------------
 
 def processes(look, agent):
-    """Start times of PID 1 and the agent (field 22 of /proc/PID/stat): a new process has another.
-    """
+    """Start times of PID 1 and the relay (field 22 of /proc/PID/stat): a restarted process has
+    another one."""
     return look.root(
         f"for p in 1 {agent}; do sed 's/.*) //' /proc/$p/stat | cut -d ' ' -f 20; done").split()
 
 
 @pytest.fixture(scope="module")
 def inside():
-    """The table as codev, and what was seen of the sandbox before and behind it."""
+    """The table as codev, and the state of the sandbox before and after it."""
     if os.geteuid() != 0:
         pytest.skip("makes device nodes and set-uid files for a shared folder")
     with tempfile.TemporaryDirectory(prefix="codev-b-", dir="/tmp") as name, Gateway() as gateway:
@@ -136,7 +136,7 @@ def inside():
 
 @pytest.fixture(scope="module")
 def control():
-    """The table as root with the walls off."""
+    """The table as root without the sandbox's restrictions."""
     if os.geteuid() != 0:
         pytest.skip("makes device nodes and set-uid files for a disk")
     with tempfile.TemporaryDirectory(prefix="codev-b-", dir="/tmp") as name:
@@ -190,13 +190,13 @@ def test_init_agent_and_relay_outlive_it(inside):
 
 
 def test_every_vector_works_with_the_walls_off(control):
-    """Or the table says why it cannot; and what it says has to be so."""
+    """Or the table gives the reason why it cannot, which must be true."""
     assert not [row for row in control if row.verdict != "worked" and not row.cannot]
     assert not [row for row in control if row.verdict == "worked" and row.cannot]
 
 
 def test_the_table(inside, control, capfd):
-    """Prints both runs side by side, and keeps them."""
+    """Prints both runs side by side and stores them."""
     beside = {(row.group, row.name): row for row in control}
     assert list(beside) == [(row.group, row.name) for row in inside.rows]
     lines = ["| group | vector | inside, as codev | root, walls off |", "| --- | --- | --- | --- |"]

@@ -1,4 +1,4 @@
-"""How small the guest's two programs are: on disk for each architecture that is built, and in the
+"""Size limits of the guest's two programs: on disk for each architecture that is built, and in the
 memory of a running VM."""
 import os
 import pathlib
@@ -44,14 +44,15 @@ def test_both_programs_were_looked_at():
 
 
 def test_these_looks_tell_others_apart():
-    """/bin/true is none of these: the looks above can fail."""
+    """The checks above can fail: they refuse /bin/true."""
     true = os.path.realpath("/bin/true")
     assert "INTERP" in said("readelf", "--wide", "--program-headers", true)
     assert "dynamically linked" in said("file", true)
 
 
 def resident_kib(look, pid):
-    """Exact: summed over the page tables, where VmRSS may lag behind by some dozens of pages."""
+    """Resident memory, summed over the page tables; VmRSS may lag behind by some dozens of
+    pages."""
     rollup = look.root(f"cat /proc/{pid}/smaps_rollup")
     return int(re.search(r"^Rss: +(\d+) kB", rollup, re.MULTILINE)[1])
 
@@ -85,7 +86,7 @@ def test_resident_memory_at_rest(scene):
 
 
 def test_resident_memory_after_output_and_orphans(scene):
-    """8 MiB of output and 200 orphans later PID 1 has what it had."""
+    """PID 1 uses no more memory after 8 MiB of output and 200 orphans."""
     scene.look.codev("dd if=/dev/zero bs=64k count=128 2>/dev/null | tr '\\0' 'x' >&3; "
                      "n=0; while [ $n -lt 200 ]; do (true &); n=$((n + 1)); done", 120)
     assert len(scene.output) == 8 * KIB * KIB

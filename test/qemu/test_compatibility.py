@@ -1,12 +1,11 @@
-"""What an agent works with runs under the walls: runtimes, compilers, debuggers, git, a database, a
-browser.
+"""The programs that a coding agent uses run in the sandbox: runtimes, compilers, debuggers, git, a
+database, a browser.
 
-Two boots of the Debian-flavoured image (`make image FLAVOR=debian`): as every sandbox is, and with
-user_namespaces, which is what a sandbox in the sandbox needs. Inside, compatibility/inside runs the
-programs as codev in a folder of the user's, and says of each what came of it; the table is printed
-and kept in build/results/compatibility.md. That the walls stand meanwhile is the self-test's word,
-which each boot repeats.
-"""
+Two boots of the Debian-flavoured image (`make image FLAVOR=debian`): with default settings, and
+with user_namespaces, which a sandbox in the sandbox needs. In the guest, compatibility/inside runs
+the programs as codev in a mounted folder and prints the result of each; the table is printed and
+stored in build/results/compatibility.md. The self-test at each boot checks that the restrictions
+are in force."""
 import json
 import os
 import pathlib
@@ -18,11 +17,11 @@ import pytest
 from machine_harness import ARCH, BUILD, GUEST, TOP, Sandbox
 
 IMAGE = GUEST / "rootfs-debian.erofs"
-SLOW = 900  # seconds for all of them on an emulated processor that others use too
+SLOW = 900  # seconds for all of them on a busy emulated processor
 HOST_ID, FOREIGN_ID = 1000, 1234
 FOREIGN = "/workspace/fo'r\"e,ign \u00e9"
 
-# Checks by lane: two run beside each other. With what a person calls them.
+# Checks by lane, with a readable name of each. The two lanes run in parallel.
 ORDINARY = [
     {
         "rust-cargo": "cargo: new, build --offline, run",
@@ -73,7 +72,7 @@ def make_repository(folder, owner):
 
 
 def run_checks(lanes, user_namespaces):
-    """name -> (verdict, ms, what was said) of every line that came."""
+    """name -> (verdict, ms, message) of every line that was printed."""
     if not IMAGE.exists():
         pytest.skip("no Debian image for this architecture (make image FLAVOR=debian)")
     if os.geteuid() != 0:

@@ -1,9 +1,7 @@
-"""Starts that fail: each ends in an orderly power-off, with the stage and the reason in one line,
-and leaves nothing behind.
+"""Failed starts: each ends in an orderly power-off, with the stage and the reason in one line, and
+leaves nothing behind.
 
-The names of the stages come from a start that goes well, so a new stage is tested without a change
-here.
-"""
+The names of the stages come from a successful start, so a new stage needs no change here."""
 import json
 import os
 import pathlib
@@ -20,8 +18,8 @@ POWER_DOWN = "reboot: Power down"
 
 
 def with_config(folder, config):
-    """Options that merge a configuration (an object, or text as it is) into the boot configuration.
-    """
+    """Options that merge a configuration (an object, or literal text) into the boot
+    configuration."""
     path = pathlib.Path(folder) / "config.json"
     path.write_text(config if isinstance(config, str) else json.dumps(config))
     return ["--config", path]
@@ -34,7 +32,7 @@ def failing(stage):
 
 
 def failed(sandbox, stage):
-    """Asserts how a start that fails in this stage ends; the reason."""
+    """Asserts that the start fails in this stage and ends as it should; returns the reason."""
     assert sandbox.status == CANNOT_START
     lines = [
         line for line in sandbox.complaint().splitlines()
@@ -47,7 +45,7 @@ def failed(sandbox, stage):
 
 
 def failed_inside(sandbox, stage):
-    """The same where the guest itself refused: it said so, and switched its power off."""
+    """The same where the guest refused: it reported that and powered off."""
     reason = failed(sandbox, stage)
     told = [
         event for event in sandbox.events_at_end if event["event"] in ("failed", "exit", "ready")
@@ -73,7 +71,7 @@ def test_stages_are_those_of_the_design(stages):
 
 
 def test_every_stage_that_fails_powers_off(stages):
-    """With a gateway, mounts and a way in, so that there is something to undo in each."""
+    """With a gateway, mounts and a way in, so that each stage has something to undo."""
     with Gateway() as gateway:
         for stage in stages:
             options = [
@@ -87,8 +85,8 @@ def test_every_stage_that_fails_powers_off(stages):
 
 
 def test_machine_that_failed_ends_by_itself():
-    """QEMU's own exit status: 0 for a machine that switched itself off, something else for one that
-    was killed."""
+    """QEMU exits with 0 when the machine powered off, and with another status when it was
+    killed."""
     with tempfile.TemporaryDirectory(prefix="codev-", dir="/tmp") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)  # QEMU runs as an ordinary user
@@ -104,7 +102,7 @@ def test_machine_that_failed_ends_by_itself():
 
 MOUNT = {"type": "tmpfs", "source": "", "target": "/workspace/a"}
 
-# One of each kind; test/unit/init/config/ has them all.
+# One of each kind; test/unit/init/config/ has all.
 BROKEN = {
     "an unknown key": ({
         "sever": {}
@@ -219,7 +217,7 @@ def test_gateway_that_is_not_there_is_no_failure_of_the_start():
 # --- the host is absent, or hostile ---------------------------------------------------------------
 
 def test_host_that_disappears_takes_the_machine_with_it():
-    """kill -9 of codev-sandbox: no process stays, and the next start sweeps the folder away."""
+    """After kill -9 of the launcher no process is left, and the next start removes the folder."""
     with tempfile.TemporaryDirectory(prefix="codev-r-", dir="/tmp") as runtime, \
             Gateway() as gateway, \
             Sandbox("echo up; sleep 600", gateway.options, runtime=runtime) as sandbox:
@@ -244,7 +242,7 @@ def sandbox_processes(sandbox):
 
 def test_kernel_that_is_none(tmp_path):
     kernel = tmp_path / "vmlinux"
-    kernel.write_bytes(b"\xff" * 4096)  # not random ones: of those QEMU starts 3 in 100
+    kernel.write_bytes(b"\xff" * 4096)  # not random bytes: QEMU starts 3 in 100 of those
     sandbox = run("true", ["--kernel", kernel])
     assert sandbox.status == CANNOT_START and "qemu" in sandbox.complaint().lower()
 

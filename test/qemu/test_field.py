@@ -1,4 +1,4 @@
-"""Faults that users of comparable programs have reported, in a real machine."""
+"""Faults that users of comparable programs have reported, tested in a real VM."""
 import json
 import os
 import re
@@ -56,8 +56,8 @@ def test_leader_that_leaves_spinning_children():
 
 
 def test_slow_reader_of_a_log_does_not_stall_the_workload(tmp_path):
-    """stdio `log`: the host is stopped, the command goes on all the same, and the lines that were
-    dropped are counted."""
+    """stdio `log`: while the host does not read, the command goes on, and dropped lines are
+    counted."""
     config, folder = tmp_path / "config.json", tmp_path / "work"
     config.write_text(json.dumps({"server": {"stdio": "log"}}))
     for path in (tmp_path, *tmp_path.parents[:2]):
@@ -90,7 +90,7 @@ def test_slow_reader_of_a_log_does_not_stall_the_workload(tmp_path):
 
 @pytest.mark.parametrize("base", ["2020-01-01", "2035-06-01T12:00:00"])
 def test_clock_of_the_guest_is_the_hosts(base):
-    """Whatever the machine's own clock says; and the clock that measures time does not jump."""
+    """Independent of the VM's real-time clock; CLOCK_MONOTONIC does not jump."""
     script = "cat /proc/uptime; date +%s; touch /tmp/x; stat -c %Y /tmp/x"
     before = time.time()
     sandbox = run(script, ["--qemu-arg", "-rtc", "--qemu-arg", f"base={base}"])
@@ -103,7 +103,8 @@ def test_clock_of_the_guest_is_the_hosts(base):
 
 
 def test_a_file_made_right_after_the_start_is_not_of_the_future():
-    """The host's clock dates them: in a guest that is late make says "Clock skew detected"."""
+    """The host dates files of a mount: if the guest's clock is behind, make says "Clock skew
+    detected"."""
     with tempfile.TemporaryDirectory(prefix="codev-f-", dir="/tmp") as folder:
         os.chmod(folder, 0o777)
         mount = ["--mount", f"{folder}:/workspace/work"]
@@ -114,14 +115,14 @@ def test_a_file_made_right_after_the_start_is_not_of_the_future():
 
 
 def test_every_byte_arrives_through_pipes():
-    """Bytes of the command are its own: through pipes they arrive as they are, in every value."""
+    """Pipes pass the command's output unchanged, whatever the bytes."""
     sandbox = run(
         "i=0; while [ $i -lt 256 ]; do printf \"\\\\$(printf %03o $i)\"; i=$((i + 1)); done")
     assert sandbox.status == 0 and bytes(sandbox.output) == bytes(range(256))
 
 
 def test_hostile_words_of_a_failed_start_are_escaped(tmp_path):
-    """A name from inside that a person will read on a terminal."""
+    """A name from the guest that the user reads on a terminal."""
     sandbox = run(["/no/such/\33]0;title\7\33[2J"])
     assert sandbox.status == 125
     assert not re.search(rb"[\0-\x08\x0b-\x1f\x7f]", bytes(sandbox.said))

@@ -1,5 +1,5 @@
-"""Rows of the list of faults that others have had, for which no other file here has a test
-(README.md maps them all)."""
+"""Faults known from other programs that no other file here tests (README.md maps all of them to
+tests)."""
 import hashlib
 import json
 import os
@@ -21,7 +21,7 @@ PORT = 4000
 
 @pytest.fixture(scope="module")
 def scene():
-    """A sandbox with an echo server behind the way in, and a root process to look with."""
+    """A sandbox with an echo server behind the way in, and a root process for observation."""
     with tempfile.TemporaryDirectory(prefix="codev-f-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         look = Look(folder)
@@ -80,7 +80,7 @@ def test_1_stalled_and_50_live_streams(scene):
     with way_in(scene) as stalled:
         stalled.settimeout(0.5)
         try:
-            while True:  # until not one byte more goes in: nobody reads the echo
+            while True:  # until every buffer is full, as the echo is not read
                 stalled.send(bytes(65536))
         except TimeoutError:
             pass
@@ -104,9 +104,9 @@ def test_100_clients_that_leave_in_the_middle(scene):
 
 
 def test_64_mib_to_a_slow_reader(scene):
-    """The same bytes for a reader that stops again and again as for one that does not."""
+    """A reader that pauses again and again gets the same bytes as one that does not."""
     length = 64 << 20
-    # The old server takes connections, and keeps its port, until its last process has ended.
+    # The old server accepts connections and keeps its port until its last process has ended.
     scene.look.codev("kill $(pidof probe); while pidof probe >/dev/null; do usleep 20000; done; "
                      f"{PROBE} serve {PORT} source {length} >/dev/null 2>&1 &")
     hashes = []
@@ -114,7 +114,7 @@ def test_64_mib_to_a_slow_reader(scene):
         with way_in(scene) as client:
             whole = hashlib.sha256()
             for _ in range(16):
-                time.sleep(pause)  # everything on the way is full by then
+                time.sleep(pause)  # by then all buffers on the way are full
                 whole.update(receive(client, length // 16))
             assert client.recv(1) == b""
         hashes.append(whole.digest())
@@ -133,7 +133,8 @@ def test_the_drop_read_back(scene):
 
 
 def test_nothing_but_pid_1_is_root(scene):
-    """Whatever way it was spawned. (The test's own witness is a shell that PID 1 was before.)"""
+    """However it was started. (The test's own root process is a child of the shell that was PID 1
+    before.)"""
     script = ("for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" ] && echo $(stat -c %u $p) "
               "${p#/proc/} $(readlink $p/exe); done")
     users = {}
@@ -162,7 +163,7 @@ def test_a_long_host_name_is_cut(tmp_path):
 
 
 def test_what_is_mounted_already_is_no_failure():
-    """A writable root, /proc, /sys and /tmp that somebody mounted before codev-init came."""
+    """A writable root, /proc, /sys and /tmp that were mounted before codev-init started."""
     before = (
         "mount -t tmpfs tmpfs /run && cd /run && mkdir u w r && mount -t overlay o -o "
         "lowerdir=/,upperdir=u,workdir=w r && "
@@ -178,7 +179,7 @@ def test_what_is_mounted_already_is_no_failure():
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
 @pytest.mark.parametrize("server", ["virtiofs", "9p"])
 def test_owners_in_a_shared_folder_stay(tmp_path_factory, server):
-    """Not one owner and not one time of change, whoever codev is."""
+    """No owner and no ctime changes, whatever codev's uid is."""
     with tempfile.TemporaryDirectory(prefix="codev-f-", dir="/tmp") as name:
         os.chmod(name, 0o755)
         work = pathlib.Path(name) / "work"
@@ -201,12 +202,12 @@ def test_owners_in_a_shared_folder_stay(tmp_path_factory, server):
         assert state() == before
 
 
-# --- folders that change in mid-run ---------------------------------------------------------------
+# --- folders that change during the run -----------------------------------------------------------
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system on the host")
 @pytest.mark.parametrize("server", ["virtiofs", "9p"])
 def test_a_folder_that_vanishes_or_turns_read_only(server):
-    """Errors, and the sandbox goes on; nothing hangs."""
+    """The command gets errors and the sandbox goes on; nothing hangs."""
     with tempfile.TemporaryDirectory(prefix="codev-f-", dir="/tmp") as name:
         os.chmod(name, 0o755)
         folders = {what: pathlib.Path(name) / what for what in ("gone", "stiff")}
@@ -232,7 +233,7 @@ def test_a_folder_that_vanishes_or_turns_read_only(server):
                         time.sleep(0.02)
                 shutil.rmtree(folders["gone"], ignore_errors=True)
                 shutil.rmtree(folders["gone"], ignore_errors=True)
-                # refused while a file is open for writing, which it is most of the time
+                # refused while a file is open for writing, which is mostly the case
                 wait_for(
                     lambda: subprocess.run(["mount", "-o", "remount,ro", folders["stiff"]],
                                            check=False,

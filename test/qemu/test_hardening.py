@@ -1,5 +1,5 @@
-"""The settings of the running kernel that kernel-hardening-checker recommends: as kconfig/hardening
-says, or answered there."""
+"""The running kernel has the settings that kernel-hardening-checker recommends, except those for
+which kconfig/hardening gives a reason."""
 import os
 import re
 import tempfile

@@ -1,18 +1,18 @@
-"""A command that means harm to the session itself, or to the host's user through the folders that
-are his."""
+"""A command that attacks the session itself, or the host's user through mounted folders."""
 import os
 import stat
 
 import pytest
 from control_harness import Guest, config
 
-# credit at first, half a second at the pace below, and the pipe: less than half of this
+# the initial credit, half a second of output at the pace below, and the pipe are less than half of
+# this
 FLOOD_MOST = 1 << 20
 
 
 def test_a_child_that_floods_does_not_hold_the_end():
-    """The leader ends, a child goes on writing, and the host is always a little behind: there is no
-    moment in which nothing waits for it."""
+    """The leader exits, a child goes on writing, and the host reads slowly, so that output is
+    always pending."""
     with Guest(config("yes & sleep 0.3; exit 5")) as guest:
         guest.begin()
         while guest.events[-1]["event"] != "exit":
@@ -29,7 +29,7 @@ def test_a_child_that_floods_does_not_hold_the_end():
 
 @pytest.mark.parametrize("server", ["virtiofs", "9p"])
 def test_no_file_of_the_users_becomes_set_uid(sandbox, server):
-    """Whoever of the host starts it would have the user's rights."""
+    """Any user of the host who ran it would get the owner's rights."""
     if server == "virtiofs" and os.geteuid() != 0:
         pytest.skip("virtiofsd is root's to run")
     work = sandbox.work()

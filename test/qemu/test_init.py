@@ -1,5 +1,4 @@
-"""codev-init on its control channel: stages, input and output, supervision, and every way to the
-end."""
+"""codev-init on its control channel: stages, input and output, supervision, and all ways to end."""
 import os
 import re
 import socket
@@ -17,8 +16,7 @@ STAGES = [
     "relay", "self-test", "server"
 ]
 
-# A witness begins its work once the server has come to its `sleep`; before, /dev is being made and
-# not to be touched.
+# A witness starts its work when the server runs `sleep`; before, codev-init is still making /dev.
 SERVER_SLEEPS = "until pidof sleep; do usleep 20000; done"
 
 
@@ -141,7 +139,7 @@ def test_no_byte_beyond_the_credit_and_none_lost():
         while len(guest.output["stdout"]) < CREDIT:
             guest.event(credit=False)
         with pytest.raises(
-                TimeoutError):  # the leader has ended long ago, the rest still waits for the host
+                TimeoutError):  # the leader ended long ago, the rest of the output waits for credit
             guest.event(credit=False, seconds=3)
         assert len(guest.output["stdout"]) == CREDIT
         guest.send({"command": "credit", "stream": "stdout", "bytes": size})
@@ -152,7 +150,7 @@ def test_no_byte_beyond_the_credit_and_none_lost():
 def test_input_beyond_its_credit_is_refused():
     with Guest(config("sleep 1000")) as guest:
         guest.begin()
-        for _ in range(CREDIT // PIECE + 5):  # the pipe itself takes some, and gives credit for it
+        for _ in range(CREDIT // PIECE + 5):  # the pipe takes some of it, for which credit is given
             guest.type(b"x" * PIECE)
         assert "beyond the credit" in guest.until("warning")["text"]
         guest.send({"command": "shutdown", "grace_ms": 0})
@@ -160,8 +158,8 @@ def test_input_beyond_its_credit_is_refused():
 
 
 def test_log_drops_whole_lines_and_counts_them():
-    count = 200000  # some 9 MB: far more than all buffers on the way hold
-    # lives on until the host reads again
+    count = 200000  # about 9 MB: far more than all buffers on the way hold
+    # is alive until the host reads again
     text = f"seq {count} | sed 's/.*/line & and some more words to fill/'; sleep 10"
     with Guest(config(text, stdio="log"),
                witness=f"{SERVER_SLEEPS}; echo all is written >/dev/console") as guest:
@@ -187,12 +185,12 @@ def test_a_terminal():
         guest.send({"command": "resize", "rows": 50, "cols": 132})
         guest.type(b"stty size\n")
         guest.see(b"50 132\r\n", "tty")
-        guest.type(b"sh -c 'echo up; sleep 1000'\n")  # the child says so: then it has the terminal
+        guest.type(b"sh -c 'echo up; sleep 1000'\n")  # printed once it has the terminal
         guest.see(b"\nup\r\n", "tty")
         guest.send({"command": "signal", "name": "SIGINT"})
         guest.type(b"echo status=$?\n")
         guest.see(b"status=130\r\n~ $ ",
-                  "tty")  # the prompt: earlier, the end of input would meet no reader
+                  "tty")  # wait for the prompt, so that the shell reads the end of input
         guest.send({"command": "input", "eof": True})
         assert guest.end()["event"] == "exit"
 
@@ -290,8 +288,8 @@ def test_what_is_not_understood_is_a_warning():
 
 
 def test_the_guest_asks_for_the_time():
-    """One question at a time. Its answer may be as old as the question: an old time does not set a
-    right clock back."""
+    """One question at a time. The answer may be as old as the question; an old time does not set a
+    correct clock back."""
     with Guest(config("while read line; do echo now $(date +%s).; done")) as guest:
         def seconds():
             before = len(guest.output["stdout"])
@@ -386,7 +384,7 @@ def test_shutdown_of_an_interactive_shell():
         guest.begin()
         guest.send({"command": "shutdown", "grace_ms": 600000})
         assert guest.end(
-        )["event"] == "exit"  # though it ignores TERM, and long before the grace is over
+        )["event"] == "exit"  # although it ignores TERM, and long before the grace period is over
 
 
 def test_the_end_of_the_channel_is_a_shutdown():
@@ -414,8 +412,8 @@ def test_a_host_that_does_not_read_a_log_does_not_hold_the_end():
 # --- the relay ------------------------------------------------------------------------------------
 
 class Broker(threading.Thread):
-    """Answers every connection as a broker answers GET /, and notes which token came first on it.
-    """
+    """Answers every connection as a broker answers GET /, and records the token that came first on
+    it."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -451,8 +449,8 @@ def relay(port, token):
 
 
 def test_a_broker_that_was_restarted():
-    """The command `relay`: from then on connections go to the new broker, with its token, and say
-    the old one no more."""
+    """After the command `relay`, connections go to the new broker with its token, and the old token
+    is no longer sent."""
     asks = "wget -q -O - http://127.0.0.1:8788/ 2>&1 | grep -o 404; "
     value = config(f"{asks} read line; {asks}")
     value["relay"], value["egress"] = relay(50117, "1" * 64), ["gateway"]

@@ -1,5 +1,5 @@
-"""Two sandboxes at once on one host: neither reaches the other's broker, control channel or way in.
-"""
+"""Two sandboxes at the same time on one host: neither reaches the other's broker, control channel
+or way in."""
 import contextlib
 import os
 import secrets
@@ -34,7 +34,7 @@ class Half:
 
 @pytest.fixture(scope="module")
 def pair():
-    """Both in one runtime folder, as they are for one user."""
+    """Both in one runtime folder, as for one user."""
     with contextlib.ExitStack() as stack:
         runtime = stack.enter_context(tempfile.TemporaryDirectory(prefix="codev-u-", dir="/tmp"))
         gateway = stack.enter_context(Gateway())
@@ -42,7 +42,8 @@ def pair():
 
 
 def ask_broker(half, token):
-    """A request on the broker's own socket with this token; the status line and the rest."""
+    """Sends a request with this token to the broker's socket; the status line and the rest of the
+    answer."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(PATIENCE)
         client.connect(str(half.path / BROKER))
@@ -80,7 +81,8 @@ def test_the_token_of_one_opens_nothing_of_the_other(pair):
 
 
 def test_a_second_control_connection_is_refused(pair):
-    """Whoever speaks first receives the token: so there is one connection for each boot."""
+    """The peer of the first connection receives the token, so only one connection is accepted in
+    each boot."""
     for half in pair:
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(PATIENCE)
@@ -89,13 +91,13 @@ def test_a_second_control_connection_is_refused(pair):
                 client.sendall(b'{"event":"hello","protocol":1,"version":"0"}\n')
                 assert read_all(client) == b""
             except (ConnectionRefusedError,
-                    BrokenPipeError):  # nobody listens, or it was closed at once
+                    BrokenPipeError):  # no listener any more, or closed at once
                 pass
         half.sandbox.alive()
 
 
 def test_from_inside_no_vsock_port_is_reached(pair):
-    """Not the own ports, not the other's, not the other guest itself."""
+    """Neither its own ports, nor the other's, nor the other guest."""
     for half in pair:
         for port in (1024, 1025, WAY_IN_PORT):
             for cid in (2, 3, 4, 1):
@@ -113,7 +115,7 @@ def test_way_in_of_one_does_not_lead_to_the_other(pair):
 
 
 def test_the_end_of_one_is_nothing_to_the_other(pair):
-    """The last one here."""
+    """Ends one sandbox, so it is the last test here."""
     one, two = pair
     one.sandbox.process.terminate()
     assert one.sandbox.process.wait(PATIENCE) is not None

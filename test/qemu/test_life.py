@@ -1,5 +1,4 @@
-"""What happens to a sandbox in the course of its life that no other file shows: a host that sleeps,
-and the first random bytes."""
+"""Clocks across sleep of the host or pauses of the machine, and the first random bytes."""
 import contextlib
 import json
 import os
@@ -16,13 +15,13 @@ from machine_harness import PATIENCE, PROBE, Look, Sandbox, wait_for
 
 STOOD_STILL = 15  # seconds
 STAYS_RIGHT = 12
-ASKS_WITHIN = 6  # the guest has asked for the time, and does not ask again without an answer
+ASKS_WITHIN = 6  # by then the guest has asked for the time; it does not ask again before an answer
 TOLERANCE = 1
 
 
 @pytest.fixture(scope="module")
 def scene():
-    """A sandbox with a root process to look with, and QEMU's monitor."""
+    """A sandbox with a root process for observation, and QEMU's monitor."""
     with tempfile.TemporaryDirectory(prefix="codev-l-", dir="/tmp") as folder:
         os.chmod(folder, 0o777)
         look, monitor = Look(folder), pathlib.Path(folder) / "monitor"
@@ -36,7 +35,7 @@ def scene():
 
 @contextlib.contextmanager
 def monitor_of(scene):
-    """A function that has QEMU do something and returns its answer."""
+    """Returns a function that sends a command to QEMU and returns the answer."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(PATIENCE)
         connection.connect(str(scene.monitor))
@@ -69,7 +68,7 @@ def is_right(scene):
 
 
 def nothing_is_on_its_way(scene):
-    """Waits until neither the guest nor what carries its vsock has anything to do."""
+    """Waits until the guest and the processes that carry its vsock are idle."""
     device, machine = scene.pid_of("vhost-device-vsock"), scene.pid_of("qemu-system")
 
     def is_idle():
@@ -85,7 +84,7 @@ def nothing_is_on_its_way(scene):
 
 @pytest.mark.parametrize("wrong", [-7200, -2, 2, 7200])
 def test_a_clock_that_is_wrong_comes_right(scene, wrong):
-    """Whatever made it wrong: nobody has slept. The clock that measures time does not jump."""
+    """A wrong clock is corrected without a sleep. CLOCK_MONOTONIC does not jump."""
     began = time.monotonic()
     _, up_before, _, _ = clocks(scene)
     scene.look.root(f"date -s @{round(time.time() + wrong)}")
@@ -96,8 +95,8 @@ def test_a_clock_that_is_wrong_comes_right(scene, wrong):
 
 @pytest.mark.parametrize("who", ["qemu", "both"])
 def test_a_machine_that_stood_still_has_the_right_time(scene, who):
-    """QEMU stands still, alone or with the launcher, as on a host that has no time for them. No old
-    time that was on its way sets the clock back afterwards."""
+    """QEMU is stopped, alone or with the launcher, as on an overloaded host. No old time that was
+    queued meanwhile sets the clock back afterwards."""
     stopped = [scene.pid_of("qemu-system")] + ([scene.process.pid] if who == "both" else [])
     day, up, _, _ = clocks(scene)
     booted = day - up
@@ -115,13 +114,12 @@ def test_a_machine_that_stood_still_has_the_right_time(scene, who):
 
 
 def test_a_clock_that_stood_still_is_set_again(scene):
-    """As a laptop's lid does it: the machine's clock stands still, and so does the launcher.
-    Afterwards the time of day is the host's again; the clock that measures time has not jumped.
+    """As when a laptop sleeps: the VM's clock and the launcher stop. Afterwards the time of day is
+    the host's again and CLOCK_MONOTONIC has not jumped.
 
     QEMU's `stop` takes the queues from vhost-device-vsock 0.3; a packet that comes then ends its
-    thread, and with it all vsock of the machine, for good. So the launcher stands still first until
-    the guest waits for an answer and nothing is on its way.
-    """
+    thread and with it the machine's vsock. So the launcher is stopped first, until the guest waits
+    for an answer and no packet is in transit."""
     began = time.monotonic()
     _, up_before, _, _ = clocks(scene)
     with monitor_of(scene) as do, contextlib.ExitStack() as stack:
@@ -142,8 +140,8 @@ def test_a_clock_that_stood_still_is_set_again(scene):
 
 
 def test_random_bytes_are_there_before_the_first_program(scene):
-    """Without virtio-rng and trust in the processor's, programs would wait for them, or begin with
-    what can be guessed."""
+    """Without virtio-rng and trust in the processor's generator, programs would wait for random
+    bytes or start with guessable ones."""
     said = scene.look.root("dmesg")
     assert "crng init done" in said
     seeded = float(re.search(r"\[ *([0-9.]+)\] random: crng init done", said).group(1))

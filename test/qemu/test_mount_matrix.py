@@ -1,12 +1,11 @@
-"""The mount matrix: type x read-only or not x odd names x nested both ways x the owner's uid x file
-operations.
+"""The mount matrix: type x read-only or not x unusual names x nested both ways x the owner's uid x
+file operations.
 
 One sandbox for each file server and uid has every mount at once. `probe fileops` does the
-operations in each folder and `probe filetree` tells what lies there; the host looks at the same
-folder, and both have to agree on every name, mode, owner and byte. In one folder of each type git
-and sqlite work too (so the image is the Debian-flavoured one), and the host's own git and sqlite
-read what they left. The results are printed and kept in build/results/mounts.md.
-"""
+operations in each folder and `probe filetree` lists the result; the host lists the same folder, and
+both must agree on every name, mode, owner and byte. In one folder of each type git and sqlite run
+too (so the image is the Debian-flavoured one), and the host's own git and sqlite read the results.
+The results are printed and stored in build/results/mounts.md."""
 import hashlib
 import json
 import os
@@ -36,8 +35,8 @@ OPERATIONS = [
     "folders", "odd names", "many files"
 ]
 PROGRAMS = ["git clone", "git status", "git commit", "git gc", "sqlite", "sqlite WAL"]
-# Each as a line of `probe fileops`. No file is so small that host_tree would expect its own name in
-# it.
+# Prints lines like `probe fileops`. Each file is large enough that host_tree does not expect its
+# own name as content.
 PROGRAMS_SCRIPT = r"""
 try() {
     name=$1; shift
@@ -83,8 +82,8 @@ programs() {
     try sqlite database delete; try 'sqlite WAL' database wal
 }
 """
-# What a type does not have, and says so: virtiofsd runs without extended attributes, tmpfs has none
-# of users' before Linux 6.6, 9p keeps no fractions of a second.
+# Features that a type lacks, with the error it must give: virtiofsd runs without extended
+# attributes, tmpfs has no user attributes before Linux 6.6, 9p stores no fractions of a second.
 MISSING = {
     ("virtiofs", "xattr"): "EOPNOTSUPP",
     ("tmpfs", "xattr"): "EOPNOTSUPP",
@@ -100,7 +99,7 @@ def quote(path):
 
 
 def host_tree(folder):
-    """What `probe filetree` prints of the folder, as the host sees it."""
+    """The folder as the host sees it, in the format of `probe filetree`."""
     lines = set()
     for parent, folders, files in os.walk(folder):
         for path in [parent] if parent == str(folder) else []:
@@ -133,7 +132,7 @@ def host_git(folder, *words):
 
 
 def host_disagrees(host):
-    """What the host's own programs find wrong with what the guest's left."""
+    """Faults that the host's own programs find in the files of the guest's programs."""
     clone = host / "programs" / "clone"
     if host_git(clone, "status",
                 "--porcelain") or host_git(clone, "rev-list", "--count", "--all") != "3\n":
@@ -149,18 +148,18 @@ def host_disagrees(host):
 
 
 class Matrix:
-    """The folders of one sandbox, and what is mounted where."""
+    """The folders of one sandbox and their mounts."""
 
     def __init__(self, folder, kind, uid):
         self.folder, self.kind, self.uid = folder, kind, uid
         self.options, self.mounts, self.cells = [], [], [
         ]  # a cell: type, what, target, host's folder or None, read-only
         self.number = 0
-        self.worked_in = set()  # numbers of the cells where programs work too
+        self.worked_in = set()  # numbers of the cells in which programs run too
 
     def programs(self):
-        """In the cell that was added last: from a repository of the host's where there is a folder
-        of the host's."""
+        """Runs the programs in the last added cell, from a repository of the host if the cell has a
+        folder of the host."""
         if not DEBIAN.exists() or self.uid != 1000 and self.worked_in:
             return
         _, _, _, host, _ = self.cells[-1]
@@ -198,7 +197,7 @@ class Matrix:
         return MANY if number == 0 and self.uid == 1000 else FEW
 
     def script(self):
-        """Operations in every folder first, for folders lie in folders; then what is there."""
+        """First the operations in every folder, as folders are nested; then the listings."""
         lines = [PROGRAMS_SCRIPT]
         for number, (_, _, target, host, readonly) in enumerate(self.cells):
             lines += [
@@ -341,7 +340,7 @@ def expected(kind, operation, readonly):
 
 
 def test_operations_and_agreement(matrix):
-    """Every operation in every folder; then both sides name the same entries, modes, owners and
+    """After every operation in every folder both sides list the same entries, modes, owners and
     bytes."""
     wrong, half = [], len(matrix.cells)
     assert len(matrix.said) == 2 * half, matrix.sandbox.describe()
@@ -388,7 +387,7 @@ def test_operations_and_agreement(matrix):
 
 
 def test_the_table(capfd):
-    """What the runs above came to."""
+    """Prints the results of the runs above."""
     if not results:
         pytest.skip("no run")
     head = [

@@ -1,5 +1,5 @@
-"""Without a gateway there is no egress of any kind, and the way in works all the same; without the
-secret nothing does."""
+"""Without a gateway there is no egress of any kind, but the way in works; without the secret the
+way in gives no byte."""
 import json
 import os
 import socket
@@ -10,7 +10,7 @@ import pytest
 from machine_harness import (PATIENCE, PROBE, WAY_IN_PORT, Gateway, Look, Sandbox, hybrid_connect,
                              read_all, read_line, wait_for)
 
-GREETING = 24  # bytes that the server sends to whoever reaches it
+GREETING = 24  # bytes that the server sends on each connection
 SERVER = f"{PROBE} serve 4000 source {GREETING}"
 
 
@@ -23,8 +23,8 @@ def listening_ports(look):
 
 @pytest.fixture(scope="module")
 def scene():
-    """No gateway. The command is a server on port 4000 that speaks first, and what the tests ask
-    for."""
+    """No gateway. The command is a server on port 4000 that sends first, and runs what the tests
+    ask for."""
     with tempfile.TemporaryDirectory(prefix="codev-n-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         look = Look(folder)
@@ -67,7 +67,7 @@ def test_no_broker_runs(scene):
     assert not list(scene.run_folder().glob("*_1025"))
     with pytest.raises(AssertionError):
         scene.pid_of("codev-broker")
-    scene.pid_of("qemu-system")  # what looks for it finds others
+    scene.pid_of("qemu-system")  # the search finds other descriptors
 
 
 def test_dns_still_answers(scene):
@@ -93,7 +93,7 @@ def test_way_in_works(scene):
 ],
                          ids=lambda said: repr(said[:14]))
 def test_way_in_without_the_secret_gets_no_byte(scene, said):
-    """Straight to the guest's port, past codev-sandbox, which knows the secret."""
+    """Directly to the guest's port, without the launcher, which knows the secret."""
     with hybrid_connect(scene.run_folder(), WAY_IN_PORT) as client:
         assert read_line(client).startswith(b"OK "), "that is the vsock device's own answer"
         try:
@@ -105,7 +105,8 @@ def test_way_in_without_the_secret_gets_no_byte(scene, said):
 
 
 def test_unheard_way_in_connections_do_not_pile_up(scene):
-    """200 that say nothing: the way in still works at once, and all are closed in the end."""
+    """With 200 silent connections the way in still works at once, and all of them are closed in the
+    end."""
     silent = []
     try:
         for _ in range(200):

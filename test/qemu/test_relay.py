@@ -1,8 +1,7 @@
-"""The relay under load, and when the broker or the agent dies in mid-stream.
+"""The relay under load, and when the broker or the relay dies in the middle of a stream.
 
-What the guest's agent has open is seen in two ways: a root process of the test's own lists its
-descriptors, and the kernel counts all sockets of the guest.
-"""
+The relay's open connections are observed in two ways: a root process of the test lists its
+descriptors, and the kernel counts all sockets of the guest."""
 import json
 import os
 import signal
@@ -19,7 +18,7 @@ from demo_gateway import pattern_hash  # noqa: E402
 
 GIB = 1 << 30
 MIB = 1 << 20
-# of the agent's group with the kernel's share of 2 connections, while 1 GiB passes
+# of the relay's cgroup with the kernel's memory for 2 connections, while 1 GiB passes
 AGENT_LIMIT = 16 * MIB
 BROKER_LIMIT_KIB = 32 * 1024
 
@@ -42,7 +41,7 @@ def agent_descriptors(look):
 
 
 def sockets_used(look):
-    """All sockets of the guest, as the kernel counts them: exact, whatever their family."""
+    """The number of all sockets of the guest as the kernel counts them: exact, for all families."""
     return int(look.root("grep ^sockets: /proc/net/sockstat").split()[2])
 
 
@@ -52,8 +51,8 @@ def both_counts(scene):
 
 
 def counts_return(scene, before, allowance=0):
-    """The counts are as before once the last connections have ended; the broker may keep a few
-    pooled upstream ones."""
+    """Waits until the counts are as before; the broker may keep a few pooled upstream
+    connections."""
     def settled():
         agent, sockets, broker = both_counts(scene)
         return agent <= before[0] and sockets <= before[1] and broker <= before[2] + allowance
@@ -69,7 +68,7 @@ def test_1_gib_each_way_keeps_hash_and_memory(scene):
     told = look.codev(f"{PROBE} round {GIB} '/gateway/bytes?n={GIB}' /gateway/upload", 600)
     assert json.loads(told) == {"length": GIB, "sha256": wanted}
     peak = int(look.codev("cat /sys/fs/cgroup/codev/*/relay/memory.peak"))
-    assert peak < AGENT_LIMIT, "the agent's memory does not grow with what passes"
+    assert peak < AGENT_LIMIT, "the relay's memory grows with the bytes that pass"
     assert resident_kib(broker, "VmHWM") < BROKER_LIMIT_KIB
     counts_return(scene, before, 2)
 
@@ -95,12 +94,12 @@ def test_200_requests_at_once(scene):
 
 
 def test_refused_answers_count_as_such(scene):
-    """The counting above can fail."""
+    """Shows that the counting above can fail."""
     assert ": 0 of 3 processes got" in scene.look.codev(f"{PROBE} requests 1 /gateway/nowhere 3")
 
 
 def test_clients_that_leave_are_cancelled(scene):
-    """100 streams abandoned in the middle: the gateway notices each, and nothing is left."""
+    """100 streams are abandoned in the middle: the gateway notices each, and nothing is left."""
     before, cancelled = both_counts(scene), scene.gateway.stats()["streams_cancelled"]
     script = f"""
         streams=$(mktemp -d); n=0
@@ -118,7 +117,7 @@ def test_clients_that_leave_are_cancelled(scene):
 
 
 def test_clients_that_connect_and_leave_at_once(scene):
-    """What a port scanner does, 900 times: the relay, the vsock device and the broker live on, and
+    """As a port scanner does, 900 times: the relay, the vsock device and the broker survive, and
     nothing stays open."""
     before = both_counts(scene)
     hold = f"{PROBE} hold 8788 300 </dev/null; "
@@ -132,8 +131,7 @@ MODELS = f"{PROBE} http GET /gateway/v1/models"
 
 
 def begin_stream(scene):
-    """A long stream that runs: what it has printed so far, and the function that waits for its end.
-    """
+    """Starts a long stream; its output so far, and a function that waits for its end."""
     finish = scene.look.begin("codev", STREAM)
     answer = scene.look.folder / f"codev.{scene.look.numbers['codev']}.answer"
     wait_for(lambda: answer.read_text(errors="replace").count("content_block_delta") > 5,
@@ -159,7 +157,7 @@ def test_agent_that_dies_breaks_its_streams_and_is_started_again(scene):
 
 
 def test_broker_that_dies_breaks_its_streams_and_then_a_502_says_so(scene):
-    """The last one here: nothing brings a broker back but the app."""
+    """The last test here, as only the app restarts a broker."""
     finish = begin_stream(scene)
     agent = scene.look.agent_pid()
     os.kill(scene.pid_of("codev-broker"), signal.SIGKILL)
@@ -167,6 +165,6 @@ def test_broker_that_dies_breaks_its_streams_and_then_a_502_says_so(scene):
     assert told.endswith("status 3\n") and "message_stop" not in told
     answer = scene.look.codev(MODELS)
     assert answer.startswith("HTTP/1.1 502 ") and '"type":"codev_' in answer and "broker" in answer
-    assert scene.look.agent_pid() == agent, "the agent lives on"
+    assert scene.look.agent_pid() == agent, "the relay was restarted"
     scene.wait_event("broker_exit")
     scene.alive()

@@ -1,4 +1,4 @@
-"""codev-sandbox run with a real guest: what a user types, and what must come back."""
+"""codev-sandbox run with a real guest: what a user types and the expected results."""
 import contextlib
 import errno
 import fcntl
@@ -99,8 +99,8 @@ def test_any_folder_name(sandbox, file_server, name):
 
 
 def test_as_many_folders_as_can_be_named(sandbox):
-    """64, more than the machine's bus has slots: each is the right one, read and written; one is
-    read-only."""
+    """64 folders, more than the machine's bus has slots: each is mounted at its own target and can
+    be read and written; one is read-only."""
     most, readonly, options = 64, 41, []
     odd = ["a b", "a,b=c", "a:b", "quo'te\"s", "new\nline", "größe-\U0001f600", "-o", "%s$(x)`y`\\"]
     folders = [sandbox.work(f"{odd[number % len(odd)]} {number}") for number in range(most)]
@@ -142,8 +142,8 @@ def test_readonly_is_enforced(sandbox, file_server):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away")
 def test_a_folder_in_a_folder_needs_no_place_made_for_it(sandbox, file_server):
-    """The directory that the inner one is mounted on is made in the outer folder, and is the
-    owner's on the host."""
+    """The mount point of the inner folder is made in the outer folder and belongs to its owner on
+    the host."""
     outer, inner = sandbox.work(), sandbox.work("inner")
     (inner / "file").write_text("inside\n")
     status, out, err = sandbox.run(*file_server,
@@ -262,7 +262,7 @@ def test_a_reader_that_leaves_ends_the_command(sandbox):
 
 
 class Terminal:
-    """codev-sandbox on a pseudo terminal."""
+    """The launcher on a pseudo terminal."""
 
     def __init__(self, bench, *options, command=()):
         argv, environment = bench.argv(*options, command=command), {
@@ -317,7 +317,7 @@ def test_an_interactive_shell(sandbox):
         b"size-$((1+1))\n"
     )
     terminal.expect(rb"/dev/pts/0\r\nxterm-test size-2\r\n")
-    # a line editor may read ahead: what is for the program is typed once the program says that it
+    # a line editor may read ahead: input for the program is typed after the program says that it
     # runs
     terminal.type(b"echo on-$((1+1)); cat\n")
     terminal.expect(rb"on-2\r\n")
@@ -346,8 +346,7 @@ def test_a_terminal_is_exact(sandbox):
 
 
 def test_the_terminal_is_given_back(sandbox):
-    """Under `script`, as a user would see it: its own terminal is raw only while the guest has it.
-    """
+    """Under `script`, as for a user: the terminal is raw only while the guest uses it."""
     argv = " ".join(f"'{word}'" for word in sandbox.argv(command="stty raw; kill -KILL $$"))
     process = subprocess.run([
         "script", "-qec",
@@ -368,8 +367,8 @@ def test_the_terminal_is_given_back(sandbox):
 
 @pytest.mark.parametrize("device", ["virtio-net-pci", "e1000"])
 def test_a_network_device_is_refused(sandbox, device):
-    """The guest's kernel has no driver for any: the device itself is what the start is refused for,
-    where it can be seen."""
+    """The guest's kernel has no driver for network cards: the start is refused because of the
+    device itself, where it is visible."""
     arguments = ["-nic", f"user,model={device}"]
     options = [word for argument in arguments for word in ("--qemu-arg", argument)]
     status, out, err = sandbox.run(*options, command="ls /sys/class/net; echo started")
@@ -515,7 +514,7 @@ def test_two_at_once_do_not_meet(sandbox):
     assert [(folder / "mine").read_text() for folder in work] == ["0\n", "1\n"]
     runs[0].terminate()
     assert runs[0].wait(PATIENCE) == 143
-    assert echo(paths[1], b"pong") == b"pong"  # the end of one is nothing to the other
+    assert echo(paths[1], b"pong") == b"pong"  # the other continues
     runs[1].terminate()
     assert runs[1].wait(PATIENCE) == 143
 
@@ -558,7 +557,7 @@ def test_a_command_that_ignores_term_is_killed_after_the_grace(sandbox):
 
 
 def command_of(pid):
-    """The words of a process's command line; one empty word when it has ended."""
+    """A process's arguments; one empty string when it has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     return [b""]
@@ -588,7 +587,7 @@ def test_sigkill_of_codev_sandbox(sandbox):
     while sandbox.processes():
         assert time.monotonic() < end, "children outlived it"
         time.sleep(0.05)
-    [_] = sandbox.runtime.iterdir()  # nobody was there to remove it: the next start does
+    [_] = sandbox.runtime.iterdir()  # the killed launcher could not remove it: the next start does
     assert sandbox.run(command="true")[0] == 0
     sandbox.assert_nothing_left()
 
@@ -631,7 +630,7 @@ def test_qemu_and_file_servers_are_confined(sandbox):
     for pid in sandbox.processes():
         words = command_of(pid)
         name = words[0].rsplit(b"/", 1)[-1]
-        if name in (b"codev-sandbox", b""):  # itself, or one that has ended
+        if name in (b"codev-sandbox", b""):  # itself, or a process that has ended
             continue
         looked_at.add(name)
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:

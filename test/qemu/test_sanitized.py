@@ -1,4 +1,4 @@
-"""A report of a sanitizer inside the guest arrives and fails a test: each kind, of each program
+"""A sanitizer's report in the guest reaches the host and fails a test: each kind, in each program
 (test/san/plant.c)."""
 import pytest
 

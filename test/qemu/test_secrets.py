@@ -1,8 +1,7 @@
-"""The gateway's token is nowhere in the guest, and the sandbox's own token is out of codev's reach.
+"""The gateway's token is nowhere in the guest, and codev cannot read the sandbox's own token.
 
-The searches are worth something only because each of them also finds what is there: a marker of the
-test's own, and in the guest's memory the sandbox's own token, which the agent holds.
-"""
+As a control, each search must also find a value that is there: a marker of the test, and in the
+guest's memory the sandbox's own token, which the relay has."""
 import base64
 import mmap
 import os
@@ -28,12 +27,12 @@ NO_FILES = r"-path /proc/\* -prune -o -path /sys -prune -o -path /workspace -pru
 
 
 def forms(secret):
-    """The bytes under which a secret could lie in a memory."""
+    """The encodings in which a secret could be in memory."""
     raw = secret.encode()
     found = {"as it is": raw, "in hex": raw.hex().encode(), "in UTF-16": secret.encode("utf-16-le"),
              "after Basic": base64.b64encode(b"user:" + raw), "reversed": raw[::-1]}
     for shift in range(
-            3):  # base64 of it behind any text: what of it does not depend on the neighbours
+            3):  # base64 at any offset: the part that does not depend on the neighbouring bytes
         coded = base64.b64encode(b"x" * shift + raw)
         found[f"in base64, shifted by {shift}"] = coded[4 if shift else 0:len(coded) - 4]
     return found
@@ -45,14 +44,14 @@ def found_in(memory, secret):
 
 
 def hidden_pattern(secret):
-    """A regular expression for the secret that does not match itself, so that grep does not find
-    its own argument."""
+    """A regular expression for the secret that does not match its own text, so that grep does not
+    find its own argument."""
     return f"{secret[:8]}[{secret[8]}]{secret[9:40]}"
 
 
 @pytest.fixture(scope="module")
 def scene():
-    """A sandbox that has made requests and goes on running."""
+    """A running sandbox that has made requests."""
     marker = secrets.token_hex(24)
     with tempfile.TemporaryDirectory(prefix="codev-s-",
                                      dir="/tmp") as folder, Gateway("--interval-ms", 10) as gateway:
@@ -78,7 +77,7 @@ def test_memory_image_holds_no_gateway_token(scene):
 
 
 def test_gateway_did_get_the_token(scene):
-    """Else the search above proves nothing."""
+    """Otherwise the search above proves nothing."""
     assert '"length": 200000' in scene.look.codev("cat /tmp/upload")
 
 

@@ -1,12 +1,11 @@
-"""Package managers and git, unmodified and with the environment of init alone, in the
-Debian-flavoured guest: against the world of test/world, whose documents name second hosts, as the
-real ones do.
+"""Unmodified package managers and git, with only the environment that codev-init sets, in the
+Debian-flavoured guest, against the registries of test/world. As with the real ones, their documents
+link to further hosts.
 
-Two sandboxes, each for all its cases. In the first every rule is there: each client succeeds, and
-the log names nothing but what was declared. In the second the companions are missing
-(doc/rules.md): what needs one fails without trying again, and the client's own output, or else the
-broker's log, names what is missing. What is typed stands in test/world/inside.sh.
-"""
+Two sandboxes run all cases. In the first every rule is declared: each client succeeds, and the log
+names only declared upstreams. In the second the rules of those further hosts (companions,
+doc/rules.md) are missing: a client that needs one fails without retries, and its own output, or
+else the broker's log, names the missing rule. The commands are in test/world/inside.sh."""
 import collections
 import json
 import os
@@ -26,13 +25,13 @@ import world_npm  # noqa: E402
 from prepare import prepare  # noqa: E402
 
 IMAGE = GUEST / "rootfs-debian.erofs"
-SECONDS = 1200  # for all cases of one sandbox, never a verdict on speed
-TRIES = 2  # for one address: npm and pnpm want the same files
-LFS_TRIES = 8  # four, as init sets it, in each of two passes
+SECONDS = 1200  # seconds for all cases of one sandbox; not a limit on speed
+TRIES = 2  # for one address: npm and pnpm fetch the same files
+LFS_TRIES = 8  # four tries, as init sets it, in each of two passes
 INSIDE = "/workspace/world"
 PARTS = f"parts: {world_npm.COUNT}"
 
-# case -> what its output holds when all is well
+# case -> text in its output when it succeeds
 CASES = {
     "npm_install": PARTS,
     "npm_ci": PARTS,
@@ -48,7 +47,7 @@ CASES = {
     "archive": "app-1/README",
     "apt": "world-hello 1.0\nworld-fix_2.0_all.deb",
 }
-# case -> the companion that it misses in the second sandbox
+# case -> the companion that it lacks in the second sandbox
 MISSING = {
     "npm_install": "npm-files",
     "pnpm": "npm-files",
@@ -62,7 +61,7 @@ MISSING = {
 
 
 class Session:
-    """One sandbox, from its start to its end: results is case -> (exit status, seconds)."""
+    """Runs one sandbox from start to end: results is case -> (exit status, seconds)."""
 
     def __init__(self, folder, outside, rules, lanes, environment=()):
         folder.mkdir()
@@ -122,8 +121,8 @@ def missing(folder, outside):
 
 
 def refusals(session):
-    """(rule, or _undeclared/HOST, and why) of each request that the broker refused, but for the
-    self-test's own for /."""
+    """(rule or _undeclared/HOST, reason) of each request that the broker refused, except the
+    self-test's request for /."""
     refused = set()
     for line in session.log:
         if line.get("end") == "refused" and line["path"] != "/":
@@ -140,7 +139,7 @@ def test_it_simply_works(complete, case):
 
 
 def test_only_declared_upstreams_were_asked(complete, outside):
-    """By the broker's log, in which each companion is found, and by what arrived outside."""
+    """By the broker's log, which names each companion, and by the requests that the servers got."""
     names = {line.get("name") for line in complete.log if line.get("status", 0) < 400}
     assert names == set(world.NAMES)
     assert not refusals(complete)
@@ -150,14 +149,14 @@ def test_only_declared_upstreams_were_asked(complete, outside):
 
 
 def test_what_came_is_what_was_sent(complete, outside):
-    """The packages' own hashes were checked by the clients; here what has none."""
+    """The clients check the packages' hashes; this checks the files without one."""
     assert complete.output("git_lfs").split()[-2] == outside.lfs_oid
     repository = outside.folder / "git" / world_git.REPOSITORY
     assert (repository / "refs/heads/from-inside").exists(), "what was pushed is there"
 
 
 def test_nothing_beside_the_environment_of_init(complete):
-    """No other setting of a package manager reached the clients."""
+    """No other setting of a package manager reaches the clients."""
     settings = {line.partition("=")[0] for line in complete.output("environment").splitlines()}
     prefixes = ("NPM_", "YARN_", "COREPACK_", "PIP_", "UV_", "CARGO_", "GO", "GIT_", "APT_",
                 "OPENAI_", "ANTHROPIC_")
@@ -174,8 +173,8 @@ def test_nothing_beside_the_environment_of_init(complete):
 
 
 def test_nobody_waits_and_tries_again(missing):
-    """What a client takes for a fault of the network it tries again, with pauses of up to a minute.
-    """
+    """A client retries after an error that it takes for a network fault, with pauses of up to a
+    minute."""
     asked = collections.Counter(line["path"] for line in missing.log
                                 if line.get("end") == "refused")
     large = {path: count for path, count in asked.items() if "/github-lfs." in path}
@@ -197,7 +196,7 @@ def test_a_missing_companion_is_named(missing, outside, case):
 
 
 def test_the_log_names_each_missing_companion(missing, outside):
-    """With the reason, and nothing went there."""
+    """With the reason; the companion got no request."""
     expected = {("_undeclared/" + outside.url(name).partition("://")[2], "codev_no_rule")
                 for name in set(MISSING.values()) - {"sumdb"}}
     assert refusals(missing) == expected | {("sumdb", "codev_unknown_name")}

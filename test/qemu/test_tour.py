@@ -1,5 +1,5 @@
-"""The tour that `make run` shows, for each architecture that is built; and that it can tell right
-from wrong."""
+"""The tour that `make run` shows, for each architecture that is built, and that the tour fails when
+something is wrong."""
 import os
 import subprocess
 import sys
@@ -31,8 +31,8 @@ def tree_state():
 
 
 def tour(arch, runtime, program=None):
-    """One run of the tour. Again when somebody has edited the project meanwhile: its hash is a
-    check."""
+    """One run of the tour; repeated when the project's files changed meanwhile, as the tour checks
+    their hash."""
     for _ in range(3):
         before = tree_state()
         done = subprocess.run([sys.executable, program or TOUR / "run", "--arch", arch],
@@ -65,8 +65,8 @@ def test_tour_is_all_right(arch, tmp_path):
 
 
 def changed_tour(folder, old, new):
-    """The tour with one thing wrong, in a folder beside the original so that it finds the project.
-    """
+    """A copy of the tour with one fault, in a folder beside the original so that it finds the
+    project."""
     text = (TOUR / "run").read_text()
     assert text.count(old) == 1
     program = folder / "run"

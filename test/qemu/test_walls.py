@@ -1,6 +1,6 @@
-"""What codev-init builds around the server, looked at from inside a real guest: root, devices,
-processes, mounts of every type, the account's ids, the environment, and the project's own word
-about prompts."""
+"""The surroundings that codev-init makes for the server, seen from inside a real guest: root,
+devices, processes, mounts of every type, the account's ids, the environment, and the project's
+settings for permission prompts."""
 import gzip
 import json
 import os
@@ -68,8 +68,8 @@ def test_every_check_of_the_self_test(sandbox):
 # --- root, devices, processes ---------------------------------------------------------------------
 
 def test_base_file_systems(sandbox):
-    """/proc/mounts: nothing but the table, nosuid everywhere, nodev but for devices, noexec never
-    where builds run."""
+    """/proc/mounts has only the table's mounts: nosuid everywhere, nodev except for devices, never
+    noexec where builds run."""
     mounts = {}
     for line in output(sandbox, command="cat /proc/mounts").splitlines():
         _, target, kind, options = line.split()[:4]
@@ -106,7 +106,7 @@ def test_devices_and_links(sandbox):
 
 
 def test_other_processes_are_invisible(sandbox):
-    """Neither init nor the agent has an entry, and those that have are codev's."""
+    """Neither init nor the relay has an entry in /proc; all entries are codev's."""
     out = output(
         sandbox,
         command=
@@ -175,8 +175,8 @@ def initramfs(path):
 
 
 def test_an_initramfs_instead_of_a_disk(sandbox):
-    """The same root, agent and self-test: the kernel's first root cannot be pivoted, only covered.
-    """
+    """The same root, relay and self-test: the kernel's first root cannot be pivoted, only
+    covered."""
     initramfs(sandbox.folder / "initrd")
     command = ("ls -d /init; touch ~/x && echo written; head -1 /proc/mounts; touch /etc/x || echo "
                "refused")
@@ -297,7 +297,7 @@ def tool(name):
 
 
 def test_an_ext4_disk(sandbox):
-    """What was written there is on the disk when the machine is off."""
+    """Data written to it is on the disk after the power-off."""
     content, disk = sandbox.work("content"), sandbox.folder / "disk"
     (content / "file").write_text("on a disk\n")
     with open(disk, "wb") as file:
@@ -323,7 +323,7 @@ def test_an_ext4_disk(sandbox):
                            capture_output=True,
                            text=True,
                            check=True).stdout
-    assert "needs_recovery" not in state  # unmounted, not cut off
+    assert "needs_recovery" not in state  # unmounted cleanly
 
 
 def test_an_erofs_disk(sandbox):
@@ -487,7 +487,8 @@ def test_limits(sandbox):
 
 
 def test_memory_full_of_files(sandbox):
-    """Files in memory fill what the server may take; the machine goes on and ends in order."""
+    """Files in memory use all memory that the server may have; the machine goes on and shuts down
+    in order."""
     events = sandbox.folder / "events"
     command = ("for d in /dev/shm /tmp /var/tmp ~; do dd if=/dev/zero of=$d/x bs=1M 2>/dev/null; "
                "done; echo alive")
@@ -512,7 +513,7 @@ def test_user_namespaces_when_asked_for(sandbox):
     assert output(sandbox, *configuration(sandbox, user_namespaces=True), command=command) == "0\n"
 
 
-# --- with a gateway: nothing here asks it anything ------------------------------------------------
+# --- with a gateway, to which no test here sends a request ----------------------------------------
 
 def gateway(sandbox, **rules):
     token, file = sandbox.folder / "token", sandbox.folder / "rules.json"

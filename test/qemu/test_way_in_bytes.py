@@ -1,5 +1,5 @@
-"""What passes through the way in over a real vsock arrives as it was: whatever its size, its pieces
-and the reader's pace."""
+"""The way in over a real vsock passes bytes unchanged, whatever their number, the size of the
+pieces and the reader's pace."""
 import contextlib
 import functools
 import hashlib
@@ -21,7 +21,7 @@ FLOOD = 8 * MIB
 
 @functools.cache
 def block():
-    """qemu-harness/probe/traffic.c in other words: xorshift64, little-endian."""
+    """The same bytes as qemu-harness/probe/traffic.c makes: xorshift64, little-endian."""
     word, data = 88172645463325252, bytearray()
     while len(data) < BLOCK:
         word ^= word << 13 & 0xffffffffffffffff
@@ -40,7 +40,7 @@ def traffic_hash(length):
 
 
 class Server:
-    """A sandbox whose command is one of the probe's servers."""
+    """A sandbox that runs one of the probe's servers."""
 
     def __init__(self, mode):
         self.sandbox = Sandbox(["/workspace/programs/probe", "serve", "4000", *mode.split()],
@@ -76,7 +76,7 @@ def read_exactly(client, length):
 
 
 def round_trip(client, data):
-    """What comes back for data; sent and read at the same time."""
+    """Sends data and reads the answer at the same time."""
     sender = threading.Thread(target=client.sendall, args=(data,), daemon=True)
     sender.start()
     back = read_exactly(client, len(data))
@@ -93,11 +93,11 @@ def test_sizes_around_the_limits_of_packets(echo, size):
 
 
 def test_one_stalled_and_50_live_connections(echo):
-    """A connection whose reader has stopped holds up nobody else, and goes on when the reader does.
+    """A connection whose reader has stopped delays no other connection, and continues when the
+    reader does.
 
-    What it was sent fits into the guest's receive buffer, so that sending ends, and what comes back
-    fits nowhere.
-    """
+    The data sent fits into the guest's receive buffer, so that sending ends, and the answer exceeds
+    all buffers."""
     data = block() * (6 * MIB // BLOCK)
     with echo.connect() as stalled:
         stalled.sendall(data)
@@ -124,7 +124,7 @@ def test_100_aborted_transfers(echo):
 
 
 def fill(client):
-    """Sends until nothing moves any more in either direction."""
+    """Sends until no byte moves in either direction."""
     client.settimeout(0.5)
     try:
         while True:
@@ -139,8 +139,8 @@ def fill(client):
                           (fill, 3)],
                          ids=["at-once", "unread", "full"])
 def test_a_host_that_closes_is_heard_of_inside(echo, leave, times):
-    """Whatever is still on the way to it: the device keeps a connection until the guest has ended
-    it too."""
+    """Even with data still in transit to the host: the device keeps a connection until the guest
+    has closed it too."""
     device = echo.sandbox.pid_of("vhost-device")
     before = descriptor_count(device)
     for _ in range(times):
@@ -166,9 +166,9 @@ def read_slowly(client, length, pauses):
 
 
 def test_both_directions_full_and_a_host_that_pauses(echo):
-    """64 MiB each way at once. The reader begins late and pauses on the way, each time until
-    everything in between is full in both directions. Without
-    qemu-harness/launcher/machine/vsock_device_fixes_linux.c this stops for good."""
+    """64 MiB each way at once. The reader begins late and pauses, each time until all buffers in
+    both directions are full. Without qemu-harness/launcher/machine/vsock_device_fixes_linux.c this
+    hangs."""
     data = b"".join(number.to_bytes(8, "little") + block()[8:] for number in range(LARGE // BLOCK))
     with echo.connect() as client:
         sender = threading.Thread(target=client.sendall, args=(data,), daemon=True)
@@ -190,12 +190,11 @@ def test_slow_reader_gets_everything(mode, length, pauses):
 
 @pytest.mark.parametrize("stopped", [None, "codev-sandbox", "vhost-device", "qemu"])
 def test_readers_that_stop_before_the_end_get_all(stopped):
-    """What is on its way at the server's end, in the guest, the device and the launcher, waits.
+    """Data in transit in the guest, the device and the launcher when the server ends is kept.
 
-    It waits longer than the guest's kernel keeps a connection that it has closed (8 s), whether it
-    is the readers that stand still or one of the processes in between. The device holds bytes, and
-    nothing before it, where about 450 to 500 KiB are left: there each 4 KiB counts.
-    """
+    It is kept for longer than the guest's kernel keeps a connection that it has closed (8 s),
+    whether the readers pause or one of the processes in between is stopped. With about 450 to 500
+    KiB left, only the device holds bytes: sizes in this range are tested in steps of 4 KiB."""
     length = MIB
     lefts = [*range(0, length, 64 * 1024), *range(440 * 1024, 500 * 1024, 4096)]
     numbers = range(length // BLOCK)

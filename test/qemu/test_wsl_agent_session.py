@@ -1,14 +1,13 @@
-"""The agent's session of test_agent_session.py in a WSL distribution: the Debian-flavoured image
-(rootfs-debian.erofs), the same script, the same checks. What differs is the way: folders are
-drives, and what is said to the broker goes over the distribution's network card, where every packet
-is written down."""
+"""The coding agent's session of test_agent_session.py in a WSL distribution: the Debian-flavoured
+image (rootfs-debian.erofs), the same script, the same checks. Unlike there, folders are drives, and
+traffic to the broker passes the distribution's network card, where every packet is recorded."""
 import test_agent_session
 from machine_harness import SANDBOX_WSL
 from wsl_rig_harness import needs_rig
 
 UPLOADED = 20_000_000
 SAID = (b"twenty million", b"codev-demo", b"look around", b"application/octet-stream"
-        )  # by the script, in its own words
+        )  # as the script reports it
 
 
 def test_an_agents_session_in_wsl():

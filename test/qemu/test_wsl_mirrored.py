@@ -1,8 +1,8 @@
-"""Mirrored networking: Windows is 127.0.0.1, by an interface and routing rules that go before the
-loopback's own.
+"""Mirrored networking: 127.0.0.1 is Windows, by an interface and routing rules that precede those
+of the loopback interface.
 
-What holds with NAT holds here too, and the relay finds the broker by itself: the list of its
-addresses is the same."""
+The same properties hold as with NAT, and the relay finds the broker without other settings: the
+list of addresses is the same."""
 import contextlib
 import re
 import socket
@@ -15,7 +15,7 @@ from wsl_rig_harness import (PROGRAMS, RIG_SOURCE, Listener, Rig, WslSandbox, es
                              outsider_servers, put_glibc)
 
 
-# Waits for a router's advertisement, of which the kernel makes a route by itself.
+# Waits for a router's advertisement, from which the kernel makes a route.
 ROUTER_FIRST = """
 ip link set eth0 up
 tries=0
@@ -34,7 +34,7 @@ class Place:
 @pytest.mark.parametrize("network", ["nat", "mirrored"])
 def test_a_router_that_speaks_first_does_not_stop_the_rig(network):
     start = (RIG_SOURCE / "start").read_text()
-    # what comes first of the network
+    # runs before the rig's own network set-up
     before, line, after = re.split(r"(?m)^(echo .*/ping_group_range.*)$", start)
     with Rig(network=network, start=before + line + ROUTER_FIRST + after) as rig:
         routes = rig.system("ip -6 route").splitlines()
@@ -72,8 +72,8 @@ def test_the_relay_finds_the_broker(place):
 
 
 def test_a_distribution_in_a_group_of_its_own(place):
-    """No controller is there to be had: that is told, and the sandbox runs, below the
-    distribution's group."""
+    """No cgroup controller is available: that is reported, and the sandbox runs, in cgroups below
+    the distribution's."""
     warnings = [event["text"] for event in place.a.events() if event["event"] == "warning"]
     assert any("cgroup" in text or "limits" in text or "pids" in text
                for text in warnings), warnings
@@ -85,8 +85,8 @@ def test_a_distribution_in_a_group_of_its_own(place):
 
 
 def test_windows_is_on_the_loopback(place):
-    """What the rig is about: here a connection of the outsider to 127.0.0.1 is one to Windows, and
-    the gateway is a router that answers nothing."""
+    """Checks the rig itself: here the outsider's connections to 127.0.0.1 reach Windows, and the
+    default gateway is a router that does not answer."""
     before = len(place.windows.seen)
     status, text = place.rig.outsider(f"nc -w 5 127.0.0.1 {place.windows.port}; ip rule | head -1",
                                       "1000")
@@ -133,7 +133,7 @@ def test_the_wire_shows_nothing_in_clear(place):
 
 
 def test_the_outsider_keeps_its_network(place):
-    """During, and, last, afterwards."""
+    """While sandboxes run, and after they have ended; the last test here."""
     outsider_has_its_network(place.rig, place.windows)
     place.a.process.terminate()
     place.a.process.wait(PATIENCE)

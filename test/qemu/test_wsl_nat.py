@@ -1,5 +1,5 @@
-"""Two sandboxes and an outsider distribution in one WSL machine with NAT networking: what each can
-reach, and what not.
+"""Two sandboxes and another distribution ("outsider") in one WSL machine with NAT networking: what
+each can and cannot reach.
 
 One boot serves every test: the fixture `place` starts the machine, the outsider with its servers,
 and two sandboxes with brokers, gateways and servers of their own. Tests that end a sandbox start
@@ -117,7 +117,8 @@ def test_neither_reaches_a_broker_or_a_way_in(place):
 
 
 def test_abstract_sockets_are_each_ones_own(place):
-    """The name that A listens on is known to A alone; the outsider's to the outsider."""
+    """Each sees only its own abstract socket: A's is invisible to others, and so is the
+    outsider's."""
     place.a.codev(f"{PROGRAMS}/probe abstract-serve codev-a >/dev/null 2>&1 &")
     wait_for(lambda: place.a.codev(f"{PROGRAMS}/probe abstract codev-a").endswith("worked\n"),
              "A's abstract socket")
@@ -141,8 +142,8 @@ def test_abstract_sockets_are_each_ones_own(place):
 
 
 def test_the_outsider_gets_no_byte_through_a_way_in(place):
-    """Whatever it says, as whoever: each try has its own connection, and they wait for an answer
-    beside each other."""
+    """Whatever bytes it sends and as whichever user. Each attempt has its own connection, and they
+    wait for an answer in parallel."""
     said = ["GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n", "CODEV-IN 1 " + "0" * 64 + "\\n", "\\n", ""]
     tries = [
         f"(printf '{words}'; sleep 6) | timeout 7 nc 127.0.0.1 {way_in_port(sandbox)} >/tmp/$(id "
@@ -182,8 +183,7 @@ def test_no_ping(place):
 
 
 def test_no_names(place):
-    """Both C libraries are told at once that there is no such name; the resolver outside hears
-    nothing."""
+    """Both C libraries get the answer "no such name" at once; the outer resolver gets no query."""
     before = place.rig.record()
     no_name_is_found(place.a)
     for server in ("10.255.255.254", "10.0.2.3"):
@@ -215,9 +215,9 @@ def test_every_other_way_is_refused(place):
 
 
 def test_the_attempts_are_real(place):
-    """The control: the outsider's root does each of them on the same kernel, in a mount namespace
-    of its own to spoil."""
-    cannot = {"pivot-root", "module"}  # from an initramfs; without a module to load
+    """The control: the outsider's root succeeds with each attempt on the same kernel, in a mount
+    namespace of its own."""
+    cannot = {"pivot-root", "module"}  # the root is an initramfs, and there is no module to load
     here = [
         attempt for attempt in ATTEMPTS
         if "codev-agent" not in attempt and attempt not in cannot | {"others"}
@@ -228,7 +228,8 @@ def test_the_attempts_are_real(place):
 
 
 def test_the_breakout_table(place):
-    """All of it but the bombs, which would be everybody's: the kernel is shared."""
+    """All attempts except the bombs, which would affect all distributions, as the kernel is
+    shared."""
     if os.geteuid() != 0:
         pytest.skip("makes device nodes and set-uid files for a shared folder")
     trap = make_trap(place.rig.c / "trap")
@@ -296,8 +297,8 @@ def test_no_drive_can_be_mounted(place):
 
 
 def test_the_stand_ins_see_who_comes(place):
-    """The control of all that was refused: the outsider, without a right, reaches each, and each
-    writes it down."""
+    """The control for all refusals: the unprivileged outsider reaches each stand-in for Windows,
+    and each records it."""
     before = len(place.rig.record())
     script = "; ".join(f"/mnt/c/probe vsock {port}" for port in range(50000, 50006))
     text = place.rig.outsider(f"{script}; /mnt/c/probe connect 10.255.255.254 53", "1000")[1]
@@ -317,7 +318,7 @@ def test_no_other_cgroup(place):
     assert "moved" not in text and "made" not in text and ".." not in text.splitlines()[-1], text
 
 
-# --- 5: firewalls of others -----------------------------------------------------------------------
+# --- 5: changes of the firewall by other processes ------------------------------------------------
 
 def ruleset(sandbox, what="ruleset"):
     status, text = sandbox.in_network(f"nft --json list {what}")
@@ -326,7 +327,7 @@ def ruleset(sandbox, what="ruleset"):
 
 
 def normal(text):
-    """A ruleset without what differs from one load to the next: handles, versions, the owner."""
+    """A ruleset without the parts that differ at each load: handles, versions, the owner."""
     def strip(value):
         if isinstance(value, dict):
             return {
@@ -360,8 +361,8 @@ HOOKS = ["nft flush ruleset", "nft delete table inet codev", "nft flush chain in
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_privileged_hook_opens_nothing(place, hook):
-    """Root, put into the sandbox's namespace: refused by the kernel (the table has an owner), or
-    restored and reported."""
+    """A root process in the sandbox's namespace: the kernel refuses its changes (the table has an
+    owner), or they are reverted and reported."""
     what = "table inet codev"
     before, reports = ruleset(place.b, what), len(
         [event for event in place.b.events() if event["event"] == "firewall"])
@@ -370,7 +371,7 @@ def test_a_privileged_hook_opens_nothing(place, hook):
         f"for i in $(seq 40); do {PROGRAMS}/probe connect 10.0.2.2 {place.windows.port}; done")
     seen = len(place.windows.seen)
     status, text = place.b.in_network(hook)
-    end = time.monotonic() + 30  # at once; but this host may be busy
+    end = time.monotonic() + 30  # normally at once; this host may be busy
     while ruleset(place.b, what) != before:
         assert time.monotonic() < end, "not restored"
     tries = refusals(finish())
@@ -384,8 +385,8 @@ def test_a_privileged_hook_opens_nothing(place, hook):
 
 
 def test_a_hook_with_the_owners_own_socket(place):
-    """The kernel takes it for the owner, and the whole table is gone: made again at once, or
-    everything is killed."""
+    """The kernel takes it for the owner, and the whole table is gone: it is made again at once, or
+    the sandbox is killed."""
     look = place.b.look
     before = ruleset(place.b, "table inet codev")
     finish = look.begin(
@@ -393,7 +394,7 @@ def test_a_hook_with_the_owners_own_socket(place):
         f"for i in $(seq 60); do {PROGRAMS}/probe connect 10.0.2.2 {place.windows.port}; done")
     seen = len(place.windows.seen)
     text = place.rig.system(f"rig unrule {place.b.first}")
-    assert re.search(r"descriptor \d+: 0$", text, re.MULTILINE), text  # it did delete it
+    assert re.search(r"descriptor \d+: 0$", text, re.MULTILINE), text  # the hook deleted it
     told = wait_for(lambda: [event for event in place.b.events() if event["event"] == "firewall"],
                     "the report")
     assert told[-1]["state"] == "restored"
@@ -409,8 +410,8 @@ def test_a_hook_with_the_owners_own_socket(place):
 # --- 9: an independent witness --------------------------------------------------------------------
 
 def test_the_ruleset_is_that_of_policy_nft(place):
-    """nft has loaded nft/policy.nft itself in a namespace of its own: what it lists there is what
-    it lists inside."""
+    """nft loads nft/policy.nft in a separate namespace: its listing there equals its listing in the
+    sandbox."""
     policy = (TOP / "nft" / "policy.nft").read_bytes()
     status, text = place.rig.wsl("outsider",
                                  "root",
@@ -422,7 +423,7 @@ def test_the_ruleset_is_that_of_policy_nft(place):
                                  data=policy)
     assert status == 0, text
     assert ruleset(place.a) == normal(text)
-    assert ruleset(place.b, "table inet codev") == normal(text)  # a hook has been at it: see above
+    assert ruleset(place.b, "table inet codev") == normal(text)  # changed by a hook above
 
 
 # --- 6: the way over TCP --------------------------------------------------------------------------
@@ -441,7 +442,7 @@ def test_the_wire_shows_nothing_in_clear(place):
 
 
 def test_the_dump_would_show_it(place):
-    """The control: the same words sent in clear by the outsider are in the dump."""
+    """The control: the same bytes, sent unencrypted by the outsider, are in the dump."""
     place.rig.outsider(f"printf 'CODEV/1 in-clear' | nc -w 2 10.0.2.2 {place.windows.port}", "1000")
     wait_for(lambda: b"CODEV/1 in-clear" in place.rig.dump(), "the packet in the dump")
 
@@ -480,8 +481,8 @@ def test_who_takes_over_the_brokers_port_learns_nothing(place):
 
 
 def test_the_gateway_changes(place):
-    """As after WSL has started anew: it is looked up at each connection. A dead one is a 502 that
-    says so, the right one works."""
+    """As after a restart of WSL: the gateway's address is looked up at each connection. With a dead
+    address the answer is a 502 with the reason; with the right one requests work."""
     request = f"{PROGRAMS}/probe http GET /gateway/v1/models"
     place.rig.system("ip route replace default via 10.0.2.77")
     try:
@@ -491,7 +492,7 @@ def test_the_gateway_changes(place):
     assert place.a.codev(request).startswith("HTTP/1.1 200 ")
 
 
-# --- 7: the inside agent's descriptors ------------------------------------------------------------
+# --- 7: the inner relay's descriptors -------------------------------------------------------------
 
 def test_no_descriptor_of_the_inside_agent_leads_out(place):
     image = place.rig.base / "reconnect.tar"
@@ -513,10 +514,11 @@ def test_no_descriptor_of_the_inside_agent_leads_out(place):
             "(printf 'GET /gateway/v1/models HTTP/1.1\\r\\n'; sleep 20) | nc 127.0.0.1 8788 "
             ">/dev/null 2>&1 &\n"
             f"sleep 1; (echo 'RECONNECT {' '.join(targets)}'; sleep 15) | nc 127.0.0.1 8788")
-        # read while it is written: with its listeners ruined the agent ends, and then the sandbox
+        # read while it is written: the relay ends after its listeners are broken, and then the
+        # sandbox
         answer = sandbox.look.folder / "codev.1.answer"
         wait_for(lambda: re.search(r"^reached \d+ of \d+$", answer.read_text(), re.MULTILINE),
-                 "the agent's tries")
+                 "the relay's attempts")
         text = answer.read_text()
         # a datagram socket (of the DNS stub) may be pointed at the sandbox's own loopback; no
         # stream goes anywhere
@@ -526,7 +528,7 @@ def test_no_descriptor_of_the_inside_agent_leads_out(place):
             if not re.match(r"fd \d+: socket \d+\.2: tcp:(127\.0\.0\.1|\[::1\]):", line)
         ], text
         assert len(re.findall(r": socket 1\.1: ",
-                              text)) >= 2 * len(targets)  # it held Unix sockets, and tried them all
+                              text)) >= 2 * len(targets)  # it had Unix sockets, and tried all
         assert seen == (len(place.windows.seen), len(place.windows_v6.seen))
 
 
@@ -537,7 +539,7 @@ def test_killed_init_takes_everything_with_it(place):
         sandbox.started()
         sandbox.codev("sleep 1000 & sleep 1001 &")
         mine, port = sandbox.pids(), way_in_port(sandbox)
-        assert len(mine) >= 8  # twice init, twice the agent, the server, the loop, two sleepers
+        assert len(mine) >= 8  # two inits, two relays, the server, the loop, two sleeps
         place.rig.system(f"kill -9 {sandbox.outer}")
         wait_for(lambda: not set(mine) & {pid
                                           for pid, *_ in place.rig.processes()},
@@ -565,7 +567,7 @@ def test_killed_first_process_takes_everything_with_it(place):
 
 
 def test_killed_host_takes_everything_with_it(place):
-    """The app dies: wsl.exe goes with it, the control channel ends, and so does the sandbox."""
+    """The app dies and wsl.exe with it: the control channel ends, and so does the sandbox."""
     with start(place, "host", 4104, place.gateways[0]) as sandbox:
         sandbox.started()
         mine = sandbox.pids()
@@ -576,7 +578,7 @@ def test_killed_host_takes_everything_with_it(place):
 
 
 def test_two_start_at_the_same_time(place):
-    """From one distribution; they get ports of their own."""
+    """In one distribution; each gets its own port."""
     with contextlib.ExitStack() as stack:
         both = [
             stack.enter_context(start(place, name, port, place.gateways[0]))
@@ -596,7 +598,7 @@ def test_two_start_at_the_same_time(place):
 
 
 def test_without_a_login(place):
-    """No 8788, no egress of any kind; the way in and the DNS answer work all the same."""
+    """No port 8788 and no egress of any kind; the way in and the DNS answer work."""
     with start(place, "nobody", 4102, None) as sandbox:
         sandbox.started()
         none_escapes(sandbox, [
@@ -611,7 +613,7 @@ def test_without_a_login(place):
             assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
-# --- what a command has of its terminal, pipes and end: as in a machine ---------------------------
+# --- terminal, pipes and end of a command: as in a virtual machine --------------------------------
 
 def wsl_options(place, *options):
     return ["--wsl-rig", place.rig.folder, *options]
@@ -636,7 +638,7 @@ def test_every_byte_goes_through_the_pipes(place):
 
 
 def test_a_terminal(place):
-    """With one the command gets one: size, echo, Ctrl-C."""
+    """When the launcher has a terminal, the command gets one: size, echo, Ctrl-C."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 111, 0, 0))
     words = [
@@ -669,8 +671,8 @@ def test_a_terminal(place):
 # --- 1, the end -----------------------------------------------------------------------------------
 
 def test_the_outsider_keeps_its_network_afterwards(place):
-    """Last: both sandboxes end; of neither a process, a mount or a cgroup is left, and the outsider
-    has what it had."""
+    """The last test: both sandboxes end and leave no process, mount or cgroup, and the outsider's
+    network is unchanged."""
     for sandbox in (place.a, place.b):
         sandbox.process.terminate()
         sandbox.process.wait(PATIENCE)

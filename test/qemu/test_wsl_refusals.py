@@ -1,7 +1,7 @@
-"""A start that lacks a piece is refused, the piece is named, and nothing has run: on a kernel
-without nf_tables, without network namespaces, without the right to make them, without netlink; and
-with each stage failed in turn. Where only the expressions are missing that a firewall can do
-without, the sandbox starts and is confined."""
+"""A start that lacks a requirement is refused with a message that names it, and no command runs: on
+a kernel without nf_tables, without network namespaces, without the right to make them, without
+netlink; and with each stage failed in turn. When only optional nf_tables expressions are missing,
+the sandbox starts and is confined."""
 import json
 import secrets
 
@@ -46,7 +46,7 @@ def configuration(env=None, **more):
 
 
 def start(rig, *before, user="root", program="/usr/sbin/codev-init", **more):
-    """codev-init --wsl as the app would start it: (exit status, events)."""
+    """Runs codev-init --wsl as the app does; (exit status, events)."""
     status, text = rig.wsl("codev",
                            user,
                            *before,
@@ -66,7 +66,7 @@ def assert_refused(rig, result, *words):
 
 
 def assert_nothing_left(rig):
-    """No process, no namespace, no table, no cgroup, no mount of any sandbox."""
+    """No process, namespace, table, cgroup or mount of a sandbox is left."""
     processes = rig.processes()
     assert len({network for _, _, _, network in processes}) == 1
     assert not [name for _, _, name, _ in processes if name in ("codev-init", "codev-agent")]
@@ -83,7 +83,7 @@ def load(rig, module):
 
 
 def test_no_nf_tables(rig):
-    """First: this boot has not loaded it."""
+    """The first test, as this boot has not loaded the module yet."""
     assert "nf_tables" not in rig.system("lsmod")
     assert assert_refused(rig, start(rig), "nf_tables", "nfnetlink",
                           "netfilter")["stage"] == "firewall"
@@ -121,8 +121,8 @@ def test_no_netlink(rig):
                                           ("last-rule", "the rule that accepts input from lo"),
                                           ("killed", "Not a socket")])
 def test_a_fault_in_the_batch(rig, fault, words):
-    """The kernel refuses one rule, or netlink is gone in the middle: the batch is one, and nothing
-    of it is in force."""
+    """The kernel refuses one rule, or netlink fails in the middle: the batch is atomic, so none of
+    its rules is in force."""
     load(rig, "nf_tables")
     assert assert_refused(rig, start(rig, "/probe", "spoil", fault), words)["stage"] == "firewall"
 
@@ -132,7 +132,7 @@ def test_a_fault_in_the_batch(rig, fault, words):
     "server"
 ])
 def test_every_stage_that_fails_ends_it(rig, stage):
-    """But for the two that are over before the configuration that asks for it is there."""
+    """Except the two stages that are over before the configuration that names the stage is read."""
     load(rig, "nf_tables")
     result = start(rig, program=FAIL_STAGE_INIT, env={sanitizer_harness.FAIL_STAGE: stage})
     assert assert_refused(rig, result, "on purpose")["stage"] == stage

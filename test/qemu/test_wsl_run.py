@@ -1,6 +1,6 @@
-"""codev-sandbox-wsl with a rig of its own: the same options as in a machine, and the same answers.
+"""codev-sandbox-wsl with its own WSL rig: the same options and results as with a virtual machine.
 
-One boot serves every test here: the command is a loop that does what a test asks (Look), beside a
+All tests here use one boot: the command is a loop that runs the tests' scripts (Look), beside a
 server on its port."""
 import os
 import pathlib
@@ -52,8 +52,8 @@ def test_who_and_where(inside):
     lines = text.splitlines()
     assert lines[0:3] == ["1000", "1000", "/home/codev"] and lines[3].startswith("codev-")
     assert lines[4] == "a 'quoted' value"
-    assert "No such file" in lines[-1] and "c" not in lines[5:
-                                                            -1]  # neither /mnt/c nor PID 1 is seen
+    # neither /mnt/c nor PID 1 is visible
+    assert "No such file" in lines[-1] and "c" not in lines[5:-1]
 
 
 def test_nothing_of_wsl_is_in_the_environment(inside):
@@ -76,14 +76,14 @@ def test_mounts(inside):
 
 
 def test_readonly_is_the_hosts_too(inside):
-    """QEMU was told: what the guest thinks of it does not matter."""
+    """QEMU enforces it, whatever the guest does."""
     commands = [
         pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         for pid in [inside.pid_of("qemu-system")]
     ]
     drives = [word for word in commands[0] if word.startswith(b"local,id=")]
     assert len(drives) == 4 and sum(b"readonly=on" in word
-                                    for word in drives) == 2  # programs and reference
+                                    for word in drives) == 2  # the programs and the reference
 
 
 def test_the_gateway_answers(inside):
@@ -98,7 +98,7 @@ def test_every_check_of_the_self_test(inside):
 
 
 def test_the_way_in(inside):
-    """The host's socket leads to the server; what it hands on is the server's own answer."""
+    """The host's socket leads to the server and passes on the server's own answer."""
     way_in = inside.wait_event("way_in")["path"]
     assert os.stat(way_in).st_mode & 0o777 == 0o600
     for _ in range(3):
@@ -121,8 +121,8 @@ def test_no_token_is_on_a_command_line_or_in_an_environment(inside):
 
 
 def test_an_image_that_is_no_disk_of_the_rig(inside):
-    """An erofs image cannot be imported: who has a rig running is told what would have been to do.
-    """
+    """An erofs image cannot be imported: with a running rig, the message says what to do
+    instead."""
     options = ["--wsl-rig", inside.run_folder(), "--wsl-distribution", "other",
                "--image", GUEST / "rootfs.erofs"]
     done = run("true", options, programs=False, program=SANDBOX_WSL)
@@ -130,7 +130,7 @@ def test_an_image_that_is_no_disk_of_the_rig(inside):
 
 
 def test_the_end(inside):
-    """Last: the exit status is the command's own, and nothing is left."""
+    """The last test: the exit status is the command's, and nothing is left."""
     inside.look.begin("codev", "kill -USR1 $PPID")
     status, _ = inside.finish(30)
     assert status == 128 + signal.SIGUSR1, inside.describe()

@@ -1,5 +1,5 @@
-"""What programs use of Python's library: processes, shared memory, threads, sockets, SQLite, TLS.
-"""
+"""Uses parts of Python's library that programs need: processes, shared memory, threads, sockets,
+SQLite, TLS."""
 import asyncio
 import multiprocessing
 import socket
