@@ -1,12 +1,14 @@
 /* Runs the breakout table and prints a line for each vector:
  *
- *     breakout<TAB>GROUP<TAB>VECTOR<TAB>refused|worked|unclear<TAB>WHAT THE KERNEL SAID<TAB>WHY IT
- * CANNOT WORK
+ *     breakout<TAB>GROUP<TAB>VECTOR<TAB>VERDICT<TAB>DETAIL<TAB>REASON
  *
- * Each runs in a child with a time limit, so that one that hangs, dies or gives up its rights takes
- * no other with it. Where it is root (the control run) the child has a mount namespace of its own:
- * what it unmounts is there for the next. A vector that is killed or does not come back has not
- * been refused, but for a limit's SIGKILL.
+ * VERDICT is refused, worked or unclear; DETAIL is the kernel's error; REASON says why the vector
+ * cannot work on this kernel.
+ *
+ * Each vector runs in a child process with a time limit, so that one that hangs, ends or drops its
+ * rights does not affect the others. As root (the control run) the child has a mount namespace of
+ * its own, so that what it unmounts is still mounted for the next vector. A vector that is killed
+ * or does not end in time was not refused, except when a limit of its group sent SIGKILL.
  */
 #include "qemu-harness/probe/breakout.h"
 
@@ -124,14 +126,14 @@ static int is_limit(int error)
            error == ENOMEM || error == EDQUOT;
 }
 
-/* Errors beyond the usual ones that say no: a process that cannot be seen, a link or a mount in
- * between. */
+/* Besides the usual errors, these are refusals too: the process is not visible, or a link or a
+ * mount is in the path. */
 static int is_refusal(int error)
 {
     return probe_is_refusal(error) || error == ESRCH || error == EXDEV || error == ELOOP;
 }
 
-/* What a child that ended without a word says. */
+/* The verdict on a child that ended without a report. */
 static const char *judge_silence(const struct breakout_group *group, int status)
 {
     if (WIFSIGNALED(status)) {

@@ -1,9 +1,9 @@
-/* The breakout table: ways out or up, each tried once.
+/* The breakout table: attempts to leave the sandbox or to gain rights, each made once.
  *
- * `probe breakout` runs as codev inside a sandbox, where every vector must be refused, and as root
- * on the same kernel with the walls off, where each must work: a vector that fails in both would
- * prove nothing. One that cannot work even there says why in `cannot`, and working there is then a
- * defect of the table.
+ * `probe breakout` runs as the account codev inside a sandbox, where each vector must be refused.
+ * In the control run it runs as root on the same kernel without the sandbox, where each vector must
+ * work, because a vector that fails in both would prove nothing. For a vector that cannot work
+ * there either, `cannot` gives the reason; it is then an error in the table when that vector works.
  */
 #ifndef QEMU_HARNESS_PROBE_BREAKOUT_H
 #define QEMU_HARNESS_PROBE_BREAKOUT_H
@@ -37,15 +37,15 @@ extern const struct breakout_group breakout_identity, breakout_calls, breakout_p
     breakout_process_files, breakout_kernel_files, breakout_sockets, breakout_namespaces,
     breakout_mounts, breakout_relay, breakout_bombs;
 
-/* What the command line says of the place. */
+/* The options of the command line. */
 struct breakout_place {
-    pid_t agent;        /* the relay's agent, or who stands in for it */
-    const char *folder; /* a shared folder with what the host put there as a trap */
-    unsigned long processes, files, megabytes; /* beyond these a bomb counts as unlimited */
+    pid_t agent;        /* the relay, or in the control run the process in its place */
+    const char *folder; /* a shared folder in which the host has prepared files for the vectors */
+    unsigned long processes, files, megabytes; /* a bomb that reaches these met no limit */
 };
 extern struct breakout_place breakout_place;
 
-/* What a vector wants to add to its line, such as an answer's status. */
+/* Sets the detail in the vector's line, such as the status of an answer. */
 void breakout_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The path of a vector, with its target's /proc/PID/ before it; static. */

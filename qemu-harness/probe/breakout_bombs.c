@@ -1,6 +1,6 @@
-/* Breakout: taking all there is. A bomb is refused when it meets a limit before the number that the
- * command line names, which in the control run lies within what the machine has. Whether PID 1, the
- * agent and everyone else outlive it is for the test to look at.
+/* Breakout: using up processes, memory, files and disk. A bomb is refused when it meets a limit
+ * before the number in the command line; in the control run the machine has more than that number.
+ * The test checks that PID 1, the relay and the other processes still run afterwards.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 #define MEGABYTE (1024 * 1024)
 
-/* How far it came, and whether that is too far. */
+/* Reports the count reached. Returns 0 (it worked) when that is at least `enough`. */
 static long stop(unsigned long count, unsigned long enough, const char *unit)
 {
     int error = errno;
@@ -54,7 +54,7 @@ static long fork_bomb(const struct breakout_vector *vector)
     return result;
 }
 
-/* Memory that is written to: the kernel gives it out only then. */
+/* Writes to the memory, because the kernel allocates a page at its first write. */
 static long memory_bomb(const struct breakout_vector *vector)
 {
     unsigned long count = 0;
@@ -76,7 +76,7 @@ static long disk_bomb(const struct breakout_vector *vector)
     CLEANUP_FD int fd = open(vector->path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     if (fd < 0)
         return -1;
-    unlink(vector->path); /* gone with this process, however it ends */
+    unlink(vector->path); /* the kernel frees it when this process ends */
     memset(block, 1, sizeof(block));
     while (count < half && io_write_full(fd, block, sizeof(block)) == 0)
         count++;

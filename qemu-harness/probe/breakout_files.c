@@ -11,7 +11,8 @@
 #include "common/os/io.h"
 #include "qemu-harness/probe/breakout.h"
 
-/* The addresses in the kernel's symbol table are all 0 to those who may not know them. */
+/* The kernel shows all addresses in its symbol table as 0 to readers without the right to see
+ * them. */
 static long kernel_addresses(const struct breakout_vector *vector)
 {
     char text[4096];
@@ -64,14 +65,14 @@ static long write_own_group(const struct breakout_vector *vector)
     return fd < 0 ? -1 : 0;
 }
 
-/* Into the root group, and with that out of every limit. */
+/* Moves to the root cgroup, which has no limits. */
 static long leave_group(const struct breakout_vector *vector)
 {
     CLEANUP_FD int fd = open(vector->path, O_WRONLY | O_CLOEXEC);
     return fd < 0 ? -1 : write(fd, "0", 1);
 }
 
-/* A file that may be read is opened again through /proc/self/fd, to be written. */
+/* Opens a file for reading, then again through /proc/self/fd for writing. */
 static long open_again(const struct breakout_vector *vector)
 {
     char path[64];

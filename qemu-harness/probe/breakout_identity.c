@@ -1,5 +1,5 @@
-/* Breakout: identity, capabilities, priority; and system calls that a sandbox has no business with.
- */
+/* Breakout: identity, capabilities, priority, and system calls that programs in a sandbox do not
+ * need. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -24,13 +24,13 @@
 #define CAP_NET_RAW_NUMBER 13
 #define IOPRIO_REAL_TIME (1 << 13)
 
-/* A call all of whose arguments may be 0 (ids of root; nothing at an address). */
+/* Makes a system call with all arguments 0 (the id of root; a null address). */
 static long call_zero(const struct breakout_vector *vector)
 {
     return syscall(vector->number, 0, 0, 0, 0, 0, 0);
 }
 
-/* setfsuid reports no error, only what was before. */
+/* setfsuid reports no error; it returns the previous id. */
 static long file_ids(const struct breakout_vector *vector)
 {
     (void)vector;
@@ -56,7 +56,7 @@ static long ambient(const struct breakout_vector *vector)
 {
     (void)vector;
     (void)set_capabilities(
-        ~0u); /* it has to be inheritable first; the refusal of this is another vector */
+        ~0u); /* it must be inheritable first; that step is a vector of its own */
     return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_RAW_NUMBER, 0, 0);
 }
 
@@ -66,7 +66,8 @@ static long secure_bits(const struct breakout_vector *vector)
     return prctl(PR_SET_SECUREBITS, 0, 0, 0, 0);
 }
 
-/* Runs a program of the shared folder as an ordinary account; it tells whether it became root's. */
+/* Runs a program of the shared folder as an ordinary account; the program reports whether it has
+ * root's uid or gid. */
 static long execute_marked(const struct breakout_vector *vector)
 {
     int status = 0;

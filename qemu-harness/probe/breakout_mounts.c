@@ -1,4 +1,4 @@
-/* Breakout: namespaces, and which files a path means. */
+/* Breakout: namespaces, mounts and links. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -35,8 +35,8 @@ static long child_elsewhere(const struct breakout_vector *vector)
     return pid;
 }
 
-/* Into a namespace of PID 1, by its file; where that cannot be seen, into our own, which is refused
- * as well. */
+/* Enters a namespace of PID 1 by its file, or, where that is not visible, the caller's own, which
+ * must be refused as well. */
 static long enter(const struct breakout_vector *vector)
 {
     char path[64];
@@ -90,7 +90,8 @@ static long bind_over(const struct breakout_vector *vector)
     return mount("/tmp", vector->path, NULL, MS_BIND, NULL);
 }
 
-/* A root needs a mount of its own; where that is refused, the call itself still has to be. */
+/* pivot_root needs a mount as the new root. Where that mount is refused, the call must still be
+ * refused. */
 static long other_root(const struct breakout_vector *vector)
 {
     (void)vector;
@@ -132,8 +133,8 @@ static long device_node(const struct breakout_vector *vector)
     return unlink(path);
 }
 
-/* A link in a shared folder that the host's owner put there: it leads to a file of this machine,
- * not the host. */
+/* A link that the user of the host made in a shared folder: it must lead to a file of the guest,
+ * not of the host. */
 static long through_link(const struct breakout_vector *vector)
 {
     return breakout_read(vector);

@@ -1,4 +1,4 @@
-/* Breakout: PID 1 and the agent, by signals and system calls, and by their files in /proc. */
+/* Breakout: access to PID 1 and the relay by signals, system calls and their files in /proc. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +65,8 @@ static long attach(const struct breakout_vector *vector)
     return 0;
 }
 
-/* Rights are looked at first, so EFAULT (nothing lies there) means that they were granted. */
+/* The kernel checks the rights first, so EFAULT (nothing is mapped there) means that they were
+ * granted. */
 static long copy_memory(const struct breakout_vector *vector)
 {
     char byte = 0;

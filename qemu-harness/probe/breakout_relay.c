@@ -1,10 +1,10 @@
 /* Breakout: the relay as a way out. Each vector sends bytes to 127.0.0.1:8788 and looks at what
  * comes back.
  *
- * It worked when the request was taken: an answer below 400, a second answer to a smuggled request,
- * or the words of a server that only a header named. In the control run a server stands there that
- * takes whatever it is sent
- * (`probe lenient`), so that each request is shown to be one that a careless relay falls for.
+ * A vector worked when its request was accepted: an answer with a status below 400, a second answer
+ * to a smuggled request, or the text of a server that only a header named. In the control run the
+ * server is `probe lenient`, which accepts any request, to show that each request works against a
+ * careless relay.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 
 #define FIRST_ANSWER_MS 20000
 #define NEXT_ANSWER_MS 300
-#define CONNECTIONS 600 /* the agent carries 512 */
+#define CONNECTIONS 600 /* the relay's maximum is 512 */
 #define ELSEWHERE "the server elsewhere"
 #define HOST "Host: 127.0.0.1:8788\r\n"
 #define SMUGGLED "GET /gateway/v1/models HTTP/1.1\r\n" HOST "\r\n"
@@ -43,7 +43,7 @@ static int connect_relay(void)
     return fd;
 }
 
-/* Sends the text and collects what comes back until it is quiet. */
+/* Sends the text and reads the answer until no more bytes come. */
 static ssize_t converse(const char *text, char *answer, size_t size)
 {
     size_t length = 0;
@@ -87,7 +87,7 @@ static long ask(const struct breakout_vector *vector)
         taken = answers > 1 || status < 400;
         break;
     case OTHER_SERVER:
-        taken = strstr(answer, ELSEWHERE) != NULL;
+        taken = !!strstr(answer, ELSEWHERE);
         break;
     }
     breakout_say("HTTP %d%s", status,
@@ -96,8 +96,8 @@ static long ask(const struct breakout_vector *vector)
     return taken ? 0 : -1;
 }
 
-/* More connections than the relay carries: those beyond must be told so, and not wait or take from
- * others. */
+/* Opens more connections than the relay's maximum. The surplus ones must get an error; they must
+ * neither wait nor end other connections. */
 static long exhaust(const struct breakout_vector *vector)
 {
     struct pollfd held[CONNECTIONS];

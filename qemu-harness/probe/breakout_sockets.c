@@ -1,4 +1,4 @@
-/* Breakout: sockets of every family, and the machine's network set up anew. */
+/* Breakout: sockets of all families, and changes to the machine's network. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netlink.h>
@@ -28,7 +28,7 @@ static long make(const struct breakout_vector *vector)
     return fd < 0 ? -1 : 0;
 }
 
-/* All but the four that a program may use. */
+/* All families but the four that programs in a sandbox may use. */
 static long any_other(const struct breakout_vector *vector)
 {
     int error = EAFNOSUPPORT;
@@ -58,7 +58,7 @@ static long vsock_listen(const struct breakout_vector *vector)
     return listen(fd, 1);
 }
 
-/* An option of a TCP socket that takes CAP_NET_ADMIN. */
+/* An option of a TCP socket that needs CAP_NET_ADMIN. */
 static long set_option(const struct breakout_vector *vector)
 {
     int on = 1;
@@ -100,7 +100,7 @@ struct route_message {
     uint32_t value;
 };
 
-/* Sends one message to NETLINK_ROUTE and gives the kernel's acknowledgement. */
+/* Sends one message to NETLINK_ROUTE and returns the kernel's answer. */
 static long ask_route(struct route_message *message, uint16_t type, size_t body)
 {
     struct {
@@ -176,7 +176,7 @@ static long reach(const struct breakout_vector *vector)
     struct pollfd wait = {.fd = fd, .events = POLLOUT};
     socklen_t length = sizeof(error);
     if (poll(&wait, 1, CONNECT_LIMIT_MS) <= 0)
-        return 0; /* no refusal at once is a hole in the wall */
+        return 0; /* not refused at once counts as worked */
     getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
     errno = error;
     return error ? -1 : 0;
@@ -265,7 +265,7 @@ static const struct breakout_vector sockets[] = {
      .path = "2606:4700:4700::1111",
      .number = SOCK_DGRAM,
      .cannot = NO_CARD},
-    /* last: they stay */
+    /* last, because these changes stay */
     {.name = "an address by netlink", .attempt = add_address},
     {.name = "a default route by netlink", .attempt = add_route},
 };

@@ -1,11 +1,12 @@
-/* A kernel without something, for one program: a system call answers as it would where that were
- * not built in.
+/* Simulates a kernel without a feature, for one program: the system call fails as on a kernel that
+ * is built without that feature.
  *
  *     netfilter    socket(AF_NETLINK, ..., NETLINK_NETFILTER): EPROTONOSUPPORT (no nfnetlink)
  *     netns        clone and unshare with CLONE_NEWNET: EINVAL (no network namespaces)
  *     permission   the same: EPERM (no CAP_SYS_ADMIN)
  *
- * Needs root, and leaves no_new_privs off: what is run then is as privileged as before. */
+ * Needs root, and does not set no_new_privs, so that the program keeps its privileges.
+ */
 #include <errno.h>
 #include <linux/netlink.h>
 #include <sched.h>

@@ -1,12 +1,10 @@
-/* What programs do with files, each operation tried once in a folder and reported on a line of its
- * own:
+/* Tries each file operation that programs use once in a folder and reports it on a line of its own:
  *
  *     fileops<TAB>OPERATION<TAB>worked | the error's name | wrong: WHAT
  *
- * An operation checks what it can from here (what was written is read back); what it leaves behind
- * is compared by a test on the other side. The bytes are the same each time: the file `name` holds
- * lines of its own name. In a folder that may not be written every operation has to fail with the
- * same error, and none may hang.
+ * An operation checks its result in the guest (it reads back what it wrote); a test compares the
+ * resulting files on the host. The bytes are always the same: the file `name` holds lines of its
+ * own name. In a read-only folder each operation must fail with the same error, and none may hang.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +24,7 @@
 #define LINES 200
 #define SPARSE_BYTES (5ll << 30)
 #define MANY_MAX 100000
-#define WRONG (-2) /* no error, but not what was to be */
+#define WRONG (-2) /* no error, but a wrong result */
 
 static const char *wrong;
 static unsigned many;
@@ -37,7 +35,7 @@ static int is_wrong(const char *what)
     return WRONG;
 }
 
-/* Creates the file with its bytes; a descriptor. */
+/* Creates the file with its content and returns a descriptor. */
 static int create(const char *name)
 {
     static char bytes[LINES * 300];
@@ -153,7 +151,7 @@ static int do_fsync(void)
     return fd < 0 || fsync(fd) < 0 || fdatasync(fd) < 0 || folder < 0 || fsync(folder) < 0 ? -1 : 0;
 }
 
-/* A lock that another open of the file meets. */
+/* A lock that conflicts with a second open of the file. */
 static int do_lock(void)
 {
     CLEANUP_FD int fd = create("lock");

@@ -1,4 +1,5 @@
-/* What lies in a folder, as this side sees it, and a writer that goes on until it fails. */
+/* Lists the content of a folder as seen from the guest; and a writer that writes until a write
+ * fails. */
 #include <bearssl.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,8 @@
 
 static size_t prefix;
 
-/* Every byte that is no letter, digit, dot or slash in hex, so that a line is a line. */
+/* Writes all bytes but letters, digits, dot and slash in hex, so that a name cannot contain a line
+ * end. */
 static void print_path(const char *path)
 {
     for (; *path; path++) {
@@ -73,8 +75,7 @@ static int probe_filetree(int argc, char **argv)
     return PROBE_DONE;
 }
 
-/* Writes to a file of the folder again and again, until that fails; the error is what it is about.
- */
+/* Writes to a file of the folder repeatedly until a write fails, and reports the error. */
 static int probe_write_on(int argc, char **argv)
 {
     int64_t end = probe_now_us() + (int64_t)probe_number(argv[2], 1000) * 1000000;

@@ -1,7 +1,8 @@
-/* A client for the relay at 127.0.0.1:8788: one request, its answer shown as it arrives, or
- * measured.
+/* An HTTP client for the relay at 127.0.0.1:8788: makes one request and prints the answer as it
+ * arrives, or measures it.
  *
- * It sends and reads at the same time, so a large body meets an early answer as in a good client.
+ * It sends and reads at the same time, so that it also receives an answer that comes before the
+ * whole body was sent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +32,7 @@ struct exchange {
     size_t body_left;
     size_t head_length, head_sent;
     char head[HEAD_MAX];
-    const char *failure; /* why it broke off */
+    const char *failure; /* why the exchange failed */
     br_sha256_context received;
     struct traffic traffic;
     struct answer answer;
@@ -146,7 +147,7 @@ static int step(struct exchange *e, int fd)
         ssize_t put = send(fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (put > 0)
             sent(e,
-                 (size_t)put); /* an error shows when the answer is read: it may be there already */
+                 (size_t)put); /* reading reports the error; an answer may have arrived before it */
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-/* The frame of an answer, byte position by byte position; see http_answer.h. */
+/* Parses the head and the framing of an HTTP answer as the bytes arrive. */
 #include "qemu-harness/probe/http_answer.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void head_complete(struct answer *answer)
     if (answer->status < 100)
         answer->state = ANSWER_BAD;
     else if (answer->status < 200)
-        answer->state = ANSWER_HEAD; /* 100 Continue and its like: the answer is yet to come */
+        answer->state = ANSWER_HEAD; /* 100 Continue or another 1xx: the final answer follows */
     else if (answer->no_body || answer->status == 204 || answer->status == 304)
         answer->state = ANSWER_COMPLETE;
     else if (coding && strncasecmp(coding, "chunked", 7) == 0)

@@ -1,6 +1,6 @@
 /* An HTTP/1.1 answer as it arrives: a head, then a body by length, in chunks, or up to the end.
  *
- * A tool for tests: it believes what the broker frames and checks only that the frame is whole.
+ * A tool for tests: it trusts the broker's framing and checks only that the answer is complete.
  */
 #ifndef QEMU_HARNESS_PROBE_HTTP_ANSWER_H
 #define QEMU_HARNESS_PROBE_HTTP_ANSWER_H

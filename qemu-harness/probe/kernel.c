@@ -1,4 +1,4 @@
-/* Parts of the kernel that a sandboxed program has no business with, and other ways to call it. */
+/* Kernel features that programs in a sandbox do not need, and other ways to make system calls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -49,7 +49,7 @@ static long try_perf(void)
 
 static long try_reboot(void)
 {
-    /* Only switches Ctrl-Alt-Del off: harmless where it works, guarded like the rest. */
+    /* Only disables Ctrl-Alt-Del: harmless where it works, and needs the same right as a reboot. */
     return syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_CAD_OFF,
                    NULL);
 }
@@ -124,7 +124,7 @@ static long try_syslog(void)
     return syscall(SYS_syslog, 3 /* SYSLOG_ACTION_READ_ALL */, text, sizeof(text));
 }
 
-/* Memory that is written and then executed: runtimes need it, so this must work. */
+/* Writes code to memory and runs it. Language runtimes need this, so it must work. */
 static int probe_jit(int argc, char **argv)
 {
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

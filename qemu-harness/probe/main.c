@@ -1,5 +1,5 @@
-/* The probe: one try at the sandbox's walls, or one tool for a test, chosen by its first argument.
- */
+/* The probe: makes one attempt to pass the sandbox's walls, or is one tool for a test, chosen by
+ * its first argument. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Ways to a network: every kind of socket, connections, datagrams, names. */
+/* Attempts to reach a network: all kinds of sockets, connections, datagrams, names. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 #define IPPROTO_MPTCP 262
 #endif
 
-/* Waits for a socket's event; its SO_ERROR, or ETIMEDOUT. */
+/* Waits for an event of a socket. Returns its SO_ERROR, or ETIMEDOUT. */
 static int await_socket(int fd, short events, int limit_ms)
 {
     struct pollfd wait = {.fd = fd, .events = events};
@@ -70,7 +70,7 @@ static int probe_udp(int argc, char **argv)
     int error = start_connect(argv[1], argv[2], SOCK_DGRAM, &fd);
     if (error == 0 && send(fd, "probe", 5, 0) < 0)
         error = errno;
-    if (error == 0) { /* the datagram left; only an error message that comes back is a refusal */
+    if (error == 0) { /* the datagram was sent; only an error that comes back is a refusal */
         error = await_socket(fd, POLLIN, DATAGRAM_LIMIT_MS);
         if (error == ETIMEDOUT)
             error = 0;

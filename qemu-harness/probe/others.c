@@ -1,7 +1,7 @@
-/* Other processes: their memory, what /proc tells of them, ptrace, signals.
+/* Access to other processes: their memory, their files in /proc, ptrace, signals.
  *
- * A process that /proc hides still has a number, and kill(2) tells whether it exists: `others`
- * tries every number there can be.
+ * A process that /proc hides still has a PID, and kill(2) shows whether it exists, so `others`
+ * tries all possible PIDs.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -43,7 +43,8 @@ static pid_t find_process(const char *text)
     return found;
 }
 
-/* A process that /proc does not show is out of reach by its name: that is the answer then. */
+/* A process that /proc does not show cannot be found by its name; that is reported as the
+ * refusal. */
 static pid_t find_or_tell(int argc, char **argv)
 {
     pid_t pid = find_process(argv[1]);
@@ -120,7 +121,7 @@ static int probe_kill(int argc, char **argv)
     return probe_report(probe_words(argc, argv), kill(pid, 0) < 0 ? errno : 0, -1);
 }
 
-/* How many ways of looking into a process of somebody else work; each is printed. */
+/* Counts and prints the ways to inspect a process of another account that work. */
 static int look_into(pid_t pid)
 {
     int ways = 0;

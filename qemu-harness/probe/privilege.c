@@ -1,4 +1,4 @@
-/* Ways to more rights: root, namespaces, mounts, devices. */
+/* Attempts to gain rights: root, namespaces, mounts, devices. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -109,7 +109,7 @@ static long try_mknod(void)
     return result;
 }
 
-/* A program that changes the account to root must not do so here. */
+/* Runs a set-uid program of root, which must not get root's uid here. */
 static long try_setuid_file(void)
 {
     const char *path = "/tmp/probe-setuid";

@@ -1,15 +1,15 @@
-/* What the probe's verbs share.
+/* Functions and types that all verbs of the probe use.
  *
- * The probe runs inside a sandbox as codev and tries one thing. A verb that tries what must fail
- * prints one line,
+ * The probe runs inside a sandbox as the account codev and attempts one action. A verb whose
+ * attempt must be refused prints one line:
  *
  *     VERB ...: refused (EPERM)            exit status 0
  *     VERB ...: worked                     1
  *     VERB ...: no answer in 3000 ms       1   (a refusal has to come at once)
- *     VERB ...: unclear (EFAULT)           2   (it failed for a reason that is no refusal)
+ *     VERB ...: unclear (EFAULT)           2   (it failed for another reason than a refusal)
  *
- * The other verbs are tools for tests (a client, servers, loads); theirs is 0 when they did what
- * they say, 3 when the other side did not play along.
+ * The other verbs are tools for tests (a client, servers, loads). Their exit status is 0 on success
+ * and 3 when the other side failed.
  */
 #ifndef QEMU_HARNESS_PROBE_PROBE_H
 #define QEMU_HARNESS_PROBE_PROBE_H
@@ -44,10 +44,10 @@ extern const struct probe_verbs network_verbs, privilege_verbs, others_verbs, ke
     process_verbs, http_verbs, round_verbs, server_verbs, breakout_verbs, lenient_verbs, file_verbs,
     tree_verbs, abstract_verbs, deny_verbs, spoil_verbs;
 
-/* "EPERM", or a number's text for one that has no name here. */
+/* The name of an errno ("EPERM"), or its number as text when the probe has no name for it. */
 const char *probe_errno_name(int error);
 
-/* True for an error that says "you may not" or "there is no such thing here". */
+/* True for an error that means "not permitted" or "does not exist". */
 int probe_is_refusal(int error);
 
 /* Prints the line of an attempt called `what` with the error it ended with (0: it worked), and
@@ -57,7 +57,7 @@ int probe_report(const char *what, int error, int64_t microseconds);
 /* "connect 127.0.0.1 80" of argv; static. */
 const char *probe_words(int argc, char **argv);
 
-/* A whole number of 0 to `most`, or the end with a message. */
+/* Parses a whole number from 0 to `most`; ends the program with a message when it is invalid. */
 uint64_t probe_number(const char *text, uint64_t most);
 
 int64_t probe_now_us(void);

@@ -1,4 +1,4 @@
-/* Tools about processes: what we are, orphans, waiting. */
+/* Tools about processes: the own identity, orphans, exit statuses, clocks. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,8 +35,8 @@ static int probe_status_lines(int argc, char **argv)
     return PROBE_DONE;
 }
 
-/* Processes in state Z, of our own session: others leave theirs lying as long as they like. Behind
- * the name there are the state, the parent, the group and the session (proc(5)). */
+/* Counts the zombies (state Z) of the own session; those of other sessions do not matter here. In
+ * the file, state, parent, group and session follow the name (proc(5)). */
 static unsigned count_zombies(void)
 {
     pid_t own_session = getsid(0);
@@ -92,7 +92,7 @@ static int probe_orphans(int argc, char **argv)
     return left ? PROBE_BROKEN : PROBE_DONE;
 }
 
-/* Children that end before anybody looks at them; their statuses go through all 256. */
+/* Children that end before they are waited for, with all 256 exit statuses. */
 static int probe_exits(int argc, char **argv)
 {
     unsigned count = (unsigned)probe_number(argv[1], ORPHANS_MAX), wrong = 0;
@@ -117,7 +117,7 @@ static int probe_sleep(int argc, char **argv)
     return PROBE_DONE;
 }
 
-/* Ends by a signal or with a status, for tests of what comes back. */
+/* Ends by a signal or with a status, for tests of the reported result. */
 static int probe_end(int argc, char **argv)
 {
     (void)argc;
@@ -128,7 +128,7 @@ static int probe_end(int argc, char **argv)
     return (int)probe_number(argv[2], 255);
 }
 
-/* A moment on the machine's own clock, for make bench-boot. */
+/* Prints the time on the machine's monotonic clock, for make bench-boot. */
 static int probe_mark(int argc, char **argv)
 {
     (void)argc;
@@ -141,7 +141,8 @@ static long long unix_ns(const struct timespec *time)
     return time->tv_sec * 1000000000LL + time->tv_nsec;
 }
 
-/* The guest's time of day, and with a file that of whoever keeps its folder. */
+/* Prints the guest's time of day and, with a file, the time that the owner of its folder gives
+ * it. */
 static int probe_clock(int argc, char **argv)
 {
     struct timespec before, after;

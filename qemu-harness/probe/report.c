@@ -1,4 +1,4 @@
-/* How a probe says what happened. */
+/* Prints the result of an attempt and returns the exit status for it. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Loads on the relay from one process, so that an emulated processor spends its time there and not
- * elsewhere: a body that comes through and goes back at once (the host judges both directions by
- * one hash), and many requests.
+/* Loads on the relay from one process, so that an emulated processor spends its time in the relay:
+ * a body that is received and sent back at once (the host checks both directions by one hash), and
+ * many requests.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 
 struct round {
     int up;
-    int broken; /* errno of the way back */
+    int broken; /* errno of sending back */
     struct answer answer;
 };
 
@@ -59,7 +59,7 @@ static void send_head(int fd, const char *method, const char *path, uint64_t len
         probe_die("%s %s: cannot be sent", method, path);
 }
 
-/* Reads an answer to its end; 0, or what broke it. */
+/* Reads an answer to its end. Returns 0 or the error. */
 static const char *receive(struct answer *answer, int fd, const int *broken)
 {
     static char buffer[64 * 1024];

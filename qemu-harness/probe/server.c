@@ -1,4 +1,5 @@
-/* Servers on the sandbox's loopback, where a test has no other program, and loads on them. */
+/* Servers on the sandbox's loopback, for tests that have no other program there, and loads on
+ * them. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -80,7 +81,7 @@ static void serve_flood(int fd, uint64_t bytes)
     send_traffic(fd, bytes, 0);
 }
 
-/* Waits for the client's end, a second more, and only then answers. */
+/* Waits until the client's sending ends and a second more, then answers. */
 static void serve_late(int fd, uint64_t bytes)
 {
     static char buffer[64 * 1024];
@@ -118,7 +119,8 @@ static const struct server_mode {
     {"flood", serve_flood}, {"late", serve_late}, {"http", serve_http},
 };
 
-/* Closes so that what was written arrives: our end first, then whatever the client still sends. */
+/* Ends the sending, then reads until the client ends, so that the close does not destroy sent
+ * bytes. */
 static void finish(int fd)
 {
     char rest[4096];

@@ -1,12 +1,12 @@
-/* A kernel that fails: the program that is run has each nf_tables batch spoiled on the way
- * (seccomp_unotify(2)).
+/* Runs a program and makes each nf_tables batch that it sends fail (seccomp_unotify(2)).
  *
- *     first-rule, last-rule   the name of that rule's last expression is changed in the sender's
- * memory: an expression that no kernel has killed                  the batch is answered as if its
- * socket were gone (ENOTSOCK)
+ *     first-rule, last-rule   changes the name of that rule's last expression in the sender's memory
+ *                             to one that no kernel knows
+ *     killed                  refuses the batch with ENOTSOCK, as if its socket were closed
  *
- * We stay as the supervisor, and end as the program did, or with 3 when nothing was spoiled. Needs
- * root. */
+ * This process is the program's supervisor. It ends with the program's status, or with 3 when no
+ * batch was changed. Needs root.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -81,8 +81,8 @@ static const char *find_word(const char *bytes, size_t length, int last)
     return found;
 }
 
-/* True when this was a batch and is spoiled; *error is what its sender is to be told, 0: let it go
- * on. */
+/* True when this was a batch and was changed; *error is the errno for its sender, or 0 to let the
+ * call continue. */
 static int spoil(const struct seccomp_notif *notice, const char *how, int *error)
 {
     char bytes[BATCH_MAX], path[64];
@@ -136,7 +136,7 @@ static int probe_spoil(int argc, char **argv)
         probe_die("fork: %s", strerror(errno));
     if (child == 0)
         run_program(pair[1], argv + 2);
-    close(STDIN_FILENO); /* the program's alone */
+    close(STDIN_FILENO); /* only the program reads it */
     close(pair[1]);
     CLEANUP_FD int listener = pass_descriptor(pair[0], -1, 1);
     while (waitpid(child, &status, WNOHANG) == 0) {

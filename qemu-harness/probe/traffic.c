@@ -1,4 +1,4 @@
-/* See traffic.h. */
+/* Generates the pseudo-random stream of the loads and computes its SHA-256. */
 #include "qemu-harness/probe/traffic.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ const uint8_t *traffic_next(struct traffic *traffic, size_t most, size_t *length
 {
     if (traffic->at == traffic->length && traffic->left > 0) {
         memcpy(traffic->bytes, &traffic->block,
-               sizeof(traffic->block)); /* both machines: little-endian */
+               sizeof(traffic->block)); /* guest and host are little-endian */
         traffic->block++;
         traffic->at = 0;
         traffic->length = traffic->left < TRAFFIC_BLOCK ? (size_t)traffic->left : TRAFFIC_BLOCK;
