@@ -1,7 +1,7 @@
 /* Runs a program and makes each nf_tables batch that it sends fail (seccomp_unotify(2)).
  *
- *     first-rule, last-rule   changes the name of that rule's last expression in the sender's memory
- *                             to one that no kernel knows
+ *     first-rule, last-rule   changes the name of that rule's last expression, in the sender's
+ *                             memory, to one that no kernel knows
  *     killed                  refuses the batch with ENOTSOCK, as if its socket were closed
  *
  * This process is the program's supervisor. It ends with the program's status, or with 3 when no

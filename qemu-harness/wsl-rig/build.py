@@ -23,12 +23,12 @@ import tarfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", "1790000000"))
-# Always loaded, and those that a test may ask for (rig.modules=...).
+# BASE is always loaded; a test may choose from CHOSEN (rig.modules=...).
 BASE = [
     "virtio_pci", "virtio_net", "virtio_console", "9p", "9pnet_virtio", "overlay", "binfmt_misc",
     "vsock", "vsock_loopback"
 ]
-# libcrc32c asks the kernel's crypto for it by name only.
+# libcrc32c requests this module by name only, so its `depends` does not list it.
 UNNAMED = {"libcrc32c": ["crc32c_generic"]}
 CHOSEN = [
     "nf_tables", "nft_reject_inet", "nft_ct", "nft_socket", "nft_compat", "nft_log", "nft_limit",
@@ -93,7 +93,7 @@ class Modules:
         self.order.append(name)
 
     def needs(self, name):
-        """The module with what it needs, those first."""
+        """The modules that this one needs, then the module itself."""
         alone = Modules.__new__(Modules)
         alone.files, alone.order = self.files, []
         alone.add(name)
@@ -101,7 +101,7 @@ class Modules:
 
 
 class Cpio:
-    """An archive in the format that the kernel takes (newc), entry by entry."""
+    """Writes an archive in the format of the kernel's initramfs (newc), entry by entry."""
 
     def __init__(self):
         self.out, self.number = io.BytesIO(), 0
@@ -141,7 +141,7 @@ def make_initramfs(modules, busybox, program):
     cpio.file("bin/busybox", busybox, 0o755)
     for applet in APPLETS:
         cpio.link(f"bin/{applet}", "busybox")
-    cpio.file("init", program, 0o755)  # the name that it has in every distribution
+    cpio.file("init", program, 0o755)  # its path in each distribution
     cpio.link("bin/rig", "/init")
     for name in ("start", "import"):
         cpio.file(f"rig-{name}", (HERE / name).read_bytes(), 0o755)
@@ -171,7 +171,7 @@ def add_other(tar, name, kind, mode=0o755, target="", uid=0):
 
 
 def make_outsider(path, packages, busybox):
-    """A merged /usr; of the packages only what programs and libraries they bring."""
+    """Writes a distribution with a merged /usr and the programs and libraries of the packages."""
     with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
         for name in ("dev", "etc", "home", "mnt", "proc", "root", "run", "sys", "usr", "usr/bin",
                      "usr/lib", "usr/lib64", "usr/sbin", "usr/lib/x86_64-linux-gnu",
@@ -196,7 +196,7 @@ def make_outsider(path, packages, busybox):
                 add_other(tar, name[1:], tarfile.SYMTYPE, target=os.readlink(source))
             elif wanted and source.is_file():
                 add_file(tar, name[1:], source.read_bytes(), source.stat().st_mode & 0o755)
-        for name in ("iptables", "ip6tables"):  # what Debian's alternatives would make
+        for name in ("iptables", "ip6tables"):  # the links that Debian's alternatives make
             add_other(tar, f"usr/sbin/{name}", tarfile.SYMTYPE, target="xtables-nft-multi")
 
 

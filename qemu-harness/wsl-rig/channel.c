@@ -1,5 +1,5 @@
-/* The ports and their frames: see channel.h. One poll(2); a port that nobody is connected to is not
- * in it (it would always be ready), SIGIO tells of a host that comes or goes. */
+/* Handles the ports and their frames in one loop over poll(2). A port without a client would always
+ * be ready, so it is not polled; SIGIO reports that a client connects or disconnects. */
 #include "qemu-harness/wsl-rig/channel.h"
 
 #include <dirent.h>
@@ -20,7 +20,7 @@
 #include "qemu-harness/wsl-rig/rig.h"
 
 #define POLLS_PER_PORT 4
-#define BACKUP_MS 500 /* should a SIGIO ever be missed */
+#define BACKUP_MS 500 /* in case a SIGIO was missed */
 
 static struct channel_port ports[CHANNEL_PORTS_MAX];
 static unsigned port_count;
@@ -54,7 +54,7 @@ static void back_flush(struct channel_port *port)
     port->back_start = port->back_end = 0;
 }
 
-/* The host has left: nothing more reaches it. */
+/* The client on the host has left; its pending output is dropped. */
 static void hang_up(struct channel_port *port)
 {
     char drain[4096];
@@ -82,7 +82,7 @@ static uint32_t frame_length(const struct channel_port *port)
     return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* Gives input on; true when all of it is taken. */
+/* Passes input on. True when all of it was taken. */
 static bool pass_input(struct channel_port *port, size_t length)
 {
     while (port->used < length && port->in >= 0) {
@@ -106,7 +106,7 @@ static void end_input(struct channel_port *port)
     fd_close(&port->in);
 }
 
-/* A whole frame: true when it is used up. */
+/* Handles a complete frame. True when all of it was used. */
 static bool use_frame(struct channel_port *port, size_t length)
 {
     switch (port->frame[0]) {
@@ -126,12 +126,12 @@ static bool use_frame(struct channel_port *port, size_t length)
     case 'E':
         end_input(port);
         return true;
-    default: /* nothing that we know: ignored */
+    default: /* unknown types are ignored */
         return true;
     }
 }
 
-/* Reads exactly one frame and uses it. */
+/* Reads and handles one frame. */
 static void take_frames(struct channel_port *port)
 {
     for (;;) {
@@ -150,7 +150,7 @@ static void take_frames(struct channel_port *port)
         }
         ssize_t length = read(port->fd, port->frame + port->have, want - port->have);
         if (length <= 0)
-            return; /* nothing there; an end is told by POLLHUP */
+            return; /* nothing to read; POLLHUP reports an end */
         port->have += (size_t)length;
     }
 }
@@ -169,8 +169,8 @@ static void take_output(struct channel_port *port, int *fd, char type)
     }
 }
 
-/* The end is told when the process has ended and all that it wrote was read; a child of its own
- * that holds the pipes open does not keep it (wsl.exe goes with its process as well). */
+/* Sends X when the process has ended and its output was read. A child that keeps the pipes open
+ * does not delay that (wsl.exe ends with its process too). */
 static void finish(struct channel_port *port)
 {
     char text[16];

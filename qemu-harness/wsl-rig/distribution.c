@@ -1,11 +1,11 @@
-/* A distribution, as WSL's /init makes it: a clone with its own PID, mount, IPC and UTS namespaces
- * and nothing else of its own; PID 1 in it is this program, which also answers on
- * /run/WSL/1_interop.
+/* Starts a distribution as WSL's /init does: a clone with PID, mount, IPC and UTS namespaces of its
+ * own, and no others. Its PID 1 is this program, which also answers on /run/WSL/1_interop.
  *
- * The root becomes `/` by MS_MOVE and chroot (it comes from an initramfs, where pivot_root is not
- * possible), and is shared, as WSL's is. Everything of /etc/wsl.conf that a sandbox turns off is
- * obeyed here, so that a distribution without it has what it would have: the Windows drives, the
- * path, resolv.conf and hosts. */
+ * The root becomes `/` by MS_MOVE and chroot, because pivot_root does not work from an initramfs.
+ * It is a shared mount, as on WSL. All settings of /etc/wsl.conf that a sandbox turns off are
+ * implemented here, so that a distribution without them gets what WSL gives: the Windows drives,
+ * the path, resolv.conf and hosts.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -125,7 +125,7 @@ static void attach_drives(void)
         rig_die(target);
     pid_t child = fork();
     if (child == 0) {
-        close(STDERR_FILENO); /* a Windows without C: is no fault of the distribution's */
+        close(STDERR_FILENO); /* a Windows without the drive C: is not an error */
         _exit(rig_mount_drvfs(5, words));
     }
     waitpid(child, NULL, 0);
@@ -158,7 +158,7 @@ static void answer_interop(int listener, const char *name, bool enabled, int rec
         (void)io_write_full(fd, "ran\n", 4);
 }
 
-/* PID 1 of the distribution, once it stands: reaps, and answers at the interop socket. */
+/* PID 1 of the distribution after its set-up: reaps children and answers at the interop socket. */
 static void __attribute__((noreturn)) live(const char *name, bool interop, int record)
 {
     struct pollfd wait = {.fd = listen_interop(), .events = POLLIN};
@@ -191,7 +191,7 @@ static void __attribute__((noreturn)) become_distribution(const char *name, int 
     setsid();
     (void)!write(ready, "1", 1);
     close(ready);
-    dup2(STDOUT_FILENO, STDERR_FILENO); /* /dev/null: it has said all */
+    dup2(STDOUT_FILENO, STDERR_FILENO); /* to /dev/null: the set-up is complete */
     live(name, conf.interop, record);
 }
 
@@ -217,7 +217,7 @@ static pid_t start(const char *name)
     if (pid == 0) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         dup2(null, 0);
-        dup2(null, 1); /* standard error is kept until it stands: it says what is wrong */
+        dup2(null, 1); /* standard error stays open for errors of the set-up */
         become_distribution(name, ready[1]);
     }
     close(ready[1]);
@@ -231,8 +231,8 @@ static pid_t start(const char *name)
     return pid;
 }
 
-/* The newest WSL puts each distribution into a group of its own: then whoever enters it goes there
- * too. */
+/* The newest WSL puts each distribution into a cgroup of its own; a process that enters the
+ * distribution is moved there too. */
 static void join_group(const char *name)
 {
     char line[2048], path[256];

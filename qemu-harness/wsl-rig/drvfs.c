@@ -1,14 +1,15 @@
-/* mount.drvfs SOURCE TARGET [-o OPTIONS]: C:\folder at TARGET, as WSL's does it for `mount -t
+/* mount.drvfs SOURCE TARGET [-o OPTIONS]: mounts C:\folder at TARGET, as WSL does for `mount -t
  * drvfs`.
  *
- * On WSL the drive is 9p over a socket that Windows opens on vsock port 50002. Here the same port
- * is asked which drive that is, and the 9p goes over virtio, one channel for each mount of a drive.
- * So a process that cannot have AF_VSOCK cannot have a drive either, as on WSL; and the host's QEMU
- * enforces what is read-only.
+ * On WSL a drive is 9p over a socket that Windows opens on vsock port 50002. Here that port only
+ * names the drive's channels, and 9p goes over virtio, one channel for each mount of a drive. So,
+ * as on WSL, a process that may not use AF_VSOCK cannot mount a drive. QEMU on the host enforces
+ * read-only drives.
  *
- * The server has one root for each drive: a folder below it is bound over TARGET, and the drive
- * taken from beneath. uid, gid, umask, fmask, dmask, metadata and case are accepted and mean
- * nothing here: owners are the host's. */
+ * The server has one root for each drive, so a folder below it is bound over TARGET and the drive's
+ * own mount is removed. The options uid, gid, umask, fmask, dmask, metadata and case are accepted
+ * and ignored: owners and modes are those of the host.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,7 @@ int rig_dial_windows(unsigned port)
     return fd_steal(&fd);
 }
 
-/* How many channels the drive has; Windows is told what is wanted. */
+/* Asks Windows for the drive. Returns the number of its channels. */
 static unsigned ask_windows(const char *source, const char *options)
 {
     char line[4096], answer[ANSWER_MAX] = "";
@@ -92,7 +93,7 @@ static void mount_drive(char letter, unsigned channels, const char *target, unsi
     rig_die(target);
 }
 
-/* The drive lies on `target`; leaves only the folder `below` of it there. */
+/* Replaces the drive that is mounted at `target` by its folder `below`. */
 static void keep_below(const char *target, const char *below)
 {
     CLEANUP_FD int drive = open(target, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -1,7 +1,8 @@
-/* One execution: wsl.exe -d NAME -u USER --exec ARGV..., or a connection to a port.
+/* Runs one program as wsl.exe -d NAME -u USER --exec ARGV... does, or connects to a port.
  *
- * As WSL does, the process is put into the namespaces of the distribution from outside: it is no
- * child of anything in there, has WSL's environment and the capabilities of its user. */
+ * As on WSL, the process enters the namespaces of the distribution from outside: its parent is not
+ * a process of the distribution, and it has WSL's environment and the capabilities of its user.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +25,7 @@
 
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* Environment and identity, as a user of the distribution has them. A number is taken for an uid.
- */
+/* Sets the environment and the ids of a user of the distribution. A number is used as a uid. */
 static void become(const char *distribution, const char *name)
 {
     struct passwd *user = getpwnam(name);
@@ -49,7 +49,7 @@ static void become(const char *distribution, const char *name)
         rig_die("ids");
 }
 
-/* Waits for the process that is really in the PID namespace, and ends as it did. */
+/* Waits for the process in the PID namespace and ends with its status. */
 static void __attribute__((noreturn)) stand_for(pid_t child)
 {
     int status = 0;
@@ -70,7 +70,7 @@ static void __attribute__((noreturn)) run(char **words, const int *pipes)
     for (int i = 0; i < 3; i++)
         if (dup2(pipes[i], i) < 0)
             _exit(126);
-    /* all others: who only waits for the process must not keep its input open */
+    /* all other descriptors: the waiting process must not keep the input open */
     syscall(SYS_close_range, 3, ~0u, 0);
     setsid();
     bool inside = strcmp(distribution, RIG_SYSTEM) != 0;
@@ -109,7 +109,7 @@ static bool start_process(struct channel_port *port, char **words)
     return port->pid > 0;
 }
 
-/* Without waiting for it: what goes wrong ends the output, as a connection that is closed. */
+/* Connects without waiting. An error ends the output, as a closed connection does. */
 static bool start_connection(struct channel_port *port, const char *number)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,

@@ -1,4 +1,4 @@
-/* The rig's guest program: see rig.h. */
+/* The rig's guest program: selects the function by the first argument or by its own name. */
 #include "qemu-harness/wsl-rig/rig.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* rig processes: every process of the machine, a line each: PID, its PID in the innermost
- * namespace, the name of its program, its network namespace. What a shell would need four programs
- * a process for. */
+/* rig processes: prints a line for each process of the machine with its PID, its PID in the
+ * innermost namespace, the name of its program and its network namespace. In a shell this would
+ * take four programs for each process. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ static const char *read_link(const char *pid, const char *what, char out[PATH_MA
     return slash ? slash + 1 : out;
 }
 
-/* The last number of the line NSpid. */
+/* Returns the last number of the line NSpid. */
 static long innermost(const char *pid)
 {
     char path[64], text[STATUS_MAX];

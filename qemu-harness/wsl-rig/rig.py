@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The host's side of the WSL rig: a virtual machine that behaves as WSL's does, and a stand-in for
-wsl.exe.
+"""The host side of the WSL rig: starts a virtual machine that behaves as WSL's, and does what
+wsl.exe does.
 
     codev-rig start FOLDER [OPTION]...        boots it; becomes QEMU, so its end is the rig's
         --network nat|mirrored                the addresses, as WSL's two modes have them (nat)
@@ -55,14 +55,14 @@ EROFS_SUPERBLOCK, EROFS_MAGIC = 1024, bytes.fromhex(
 DISK_MODULES = ["virtio_blk", "erofs"]
 NETWORKS = {
     "nat": [("eth0", "net=10.0.2.0/24,host=10.0.2.2")],
-    # nothing but Windows' loopback is Windows there: what arrives at eth0 is refused (restrict)
+    # only loopback0 leads to Windows in this mode; QEMU drops the packets from eth0 (restrict)
     "mirrored": [("eth0", "net=192.168.77.0/24,host=192.168.77.1,restrict=on"),
                  ("loopback0", "net=169.254.73.0/24,host=169.254.73.249")],
 }
 
 
 class RigError(Exception):
-    """With words for a person."""
+    """An error whose text is shown to the user."""
 
 
 # --- start ----------------------------------------------------------------------------------------
@@ -118,8 +118,8 @@ def is_erofs(path):
 
 
 def inherited(path, ids, listen=False):
-    """The number of a new file or listening socket at `path` that QEMU inherits: root's folder
-    stays closed to it."""
+    """Creates a file or listening socket at `path` and returns its descriptor, which QEMU inherits,
+    so that QEMU needs no access to root's folder."""
     if listen:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(path))
@@ -175,8 +175,8 @@ def qemu_arguments(options, folder, drives, disks):
 
 
 def take_ids(ids):
-    """Root gives its rights up for good: what the guest does to the drives is what this account
-    could do here."""
+    """Drops root's rights for good, so that the guest can do to the drives only what this account
+    can do."""
     if os.geteuid() != 0:
         return
     uid, gid = map(int, ids.split(":"))
@@ -215,7 +215,7 @@ def start(options):
 # --- one execution --------------------------------------------------------------------------------
 
 class Port:
-    """One port of the channel, ours until it is closed."""
+    """One port of the channel, which no other process uses until it is closed."""
 
     def __init__(self, folder, seconds=PATIENCE):
         self.rest = b""
@@ -259,7 +259,7 @@ class Port:
         self.send(b"S", b"".join(os.fsencode(word) + b"\0" for word in words))
 
     def take(self):
-        """A whole frame of what has been read, or None."""
+        """Returns the first complete frame of the bytes read, or None."""
         if len(self.rest) < HEAD:
             return None
         [length] = struct.unpack_from("<I", self.rest, 1)
@@ -270,7 +270,7 @@ class Port:
         return kind, data
 
     def read(self):
-        """False at the end of the connection."""
+        """Reads more bytes. False at the end of the connection."""
         data = self.connection.recv(65536)
         self.rest += data
         return bool(data)
@@ -287,8 +287,8 @@ class Port:
 
 
 def run(folder, words, data=b"", seconds=PATIENCE):
-    """An execution from start to end: (status, output, diagnostics). `words`: DISTRIBUTION, USER,
-    ARGV..."""
+    """Runs a program to its end and returns (status, output, diagnostics). `words`: DISTRIBUTION,
+    USER, ARGV..."""
     port = Port(folder)
     port.connection.settimeout(seconds)
 
@@ -313,7 +313,7 @@ def run(folder, words, data=b"", seconds=PATIENCE):
 
 
 def import_distribution(folder, name, tar):
-    """As wsl --import; a distribution that is there already stays as it is."""
+    """Does what wsl --import does, but leaves a distribution that exists as it is."""
     if run(folder, [SYSTEM, "root", "test", "-e", f"/distributions/{name}.imported"])[0] == 0:
         return
     if is_erofs(tar):
@@ -325,9 +325,9 @@ def import_distribution(folder, name, tar):
 
 
 def join(port, source, targets):
-    """Between our input and the port until X; the exit status. `source`: a descriptor, `targets`:
-    by kind of frame. Input is read only when the last of it has been taken, so neither side can
-    wait for the other."""
+    """Copies between `source` (a descriptor) and the port until the frame X, and returns the exit
+    status. `targets` has a function for each kind of frame. Input is read only after the port has
+    taken the previous input, so that the two sides cannot wait for each other."""
     waiting, watched = b"", [source]
     port.connection.setblocking(False)
     while True:
@@ -373,7 +373,7 @@ def wsl(options):
 # --- localhost forwarding -------------------------------------------------------------------------
 
 def forward_by_channel(folder, client, number):
-    """NAT: a process of WSL's inside connects to the port, and its bytes come over the channel."""
+    """NAT: the rig's program in the guest connects to the port; the bytes go over the channel."""
     port = Port(folder, 10)
     try:
         port.start("connect", str(number))
@@ -397,7 +397,7 @@ def forward_by_network(folder, client, number):
 
 
 def open_port(folder, number):
-    """A port of this host's loopback that QEMU forwards to the same address of the guest."""
+    """Returns a port of this host's loopback, which QEMU forwards to the guest's loopback."""
     with socket.socket(socket.AF_UNIX) as monitor, socket.socket() as free:
         monitor.connect(f"{folder}/qmp")
         stream = monitor.makefile("rw")

@@ -1,11 +1,12 @@
-/* The routing rules of mirrored networking, as WSL sets them, for tcp and udp:
+/* Sets the routing rules of mirrored networking, as WSL does, for tcp and udp:
  *
- *     0: iif loopback0, and iif eth0     the local table: what Windows hands on arrives here
- *     1: everything else                 table 127: 127.0.0.0/8 by the gateway on loopback0, which
- * is Windows 2: local                           as it stands at 0 elsewhere
+ *     0: iif loopback0, and iif eth0   the local table: for packets that Windows forwards
+ *     1: all other packets             table 127: 127.0.0.0/8 by the gateway on loopback0 (Windows)
+ *     2: all                           the local table, which is rule 0 on other systems
  *
- * (busybox' ip knows no protocol in a rule.) WSL's table 128, the addresses shared with Windows, is
- * not made: there is no Windows here that would hand packets for them back. */
+ * The ip of busybox cannot set a protocol in a rule. WSL's table 128, for the addresses shared with
+ * Windows, is left out, because no Windows returns packets for them here.
+ */
 #include <errno.h>
 #include <linux/fib_rules.h>
 #include <linux/netlink.h>
@@ -23,7 +24,7 @@
 
 struct rule {
     unsigned priority;
-    const char *interface;  /* that a packet came in by; NULL: any */
+    const char *interface;  /* by which a packet came in; NULL: any */
     unsigned char protocol; /* 0: any */
     unsigned char table;
 };

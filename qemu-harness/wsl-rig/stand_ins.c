@@ -1,11 +1,12 @@
-/* What a guest would meet that reaches Windows: each accepts, writes a line into the record (a file
- * on the host), and answers as little as a control run needs to see that the way is open.
+/* Replaces the services of Windows that a guest can reach. Each accepts connections, writes a line
+ * into the record (a file on the host), and answers just enough for a control run to see that it
+ * was reached.
  *
  *     vsock 50000 to 50005   init, plan9, drvfs, drvfs as administrator, virtiofs, crash dumps
  *     10.255.255.254:53      the resolver of DNS tunnelling, UDP and TCP
  *
- * One question at a time and no time limit but a second for its first bytes: it is a witness, not a
- * server. */
+ * It handles one request at a time, and its only time limit is a second for the first bytes.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,7 @@ static void write_down(const char *kind, const char *text)
     (void)io_write_full(record, line, (size_t)length);
 }
 
-/* What the other side says first, one line of it. */
+/* Reads the first line that the client sends. */
 static void listen_to(int fd, char *text, size_t size)
 {
     struct timeval patience = {.tv_sec = 1};
@@ -79,7 +80,7 @@ static void serve_vsock(int listener, unsigned port)
         (void)io_write_full(fd, "ran\n", 4);
 }
 
-/* Any question about an address has the answer 10.0.2.2; the name goes into the record. */
+/* Answers each question about an address with 10.0.2.2 and records the name. */
 static size_t answer_question(unsigned char *message, size_t length, const char *kind)
 {
     static const unsigned char address[] = {0xc0, DNS_HEAD, 0, 1, 0,  1, 0, 0,

@@ -1,7 +1,7 @@
-/* rig unrule PID: a privileged hook at its worst. It takes the netlink sockets of a sandbox's PID 1
- * (pidfd_getfd) and, through them, deletes the table inet codev: for the kernel it is the table's
- * owner that does it, so ownership does not save it. Prints what each socket was answered: the
- * errno of the delete, 0 for done. */
+/* rig unrule PID: does the worst that a privileged hook can do. It gets the netlink sockets of a
+ * sandbox's PID 1 (pidfd_getfd) and deletes the table inet codev through them. For the kernel this
+ * is the owner of the table, so the owner flag does not prevent it. Prints the answer on each
+ * socket: the errno of the delete, 0 for success. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netfilter.h>
@@ -50,8 +50,8 @@ static void add_message(struct batch *batch, uint16_t type, uint16_t flags, cons
     batch->length += NLMSG_ALIGN(head->nlmsg_len);
 }
 
-/* Without NLM_F_ACK: an answer would be in the way of the socket's owner; an error comes all the
- * same. */
+/* Without NLM_F_ACK, because the owner of the socket does not expect an answer; errors are sent
+ * anyway. */
 static void delete_table(int fd, int number)
 {
     struct batch batch = {.length = 0};

@@ -1,8 +1,9 @@
-/* What the kernel starts for a file that begins with MZ (binfmt_misc, WSLInterop, flags FP: held
- * open, so that hiding /init does not stop it).
+/* The program that the kernel starts for a file that begins with MZ (binfmt_misc, WSLInterop, flags
+ * FP: the kernel keeps it open, so it also starts when /init is hidden).
  *
- * It tries every way to Windows that there is, the interop sockets first, then vsock, and ends with
- * 0 when one of them took the command: then Windows has run it, and the stand-ins' record says so.
+ * It tries all ways to Windows, the interop sockets first, then vsock, and ends with status 0 when
+ * one of them accepted the command: Windows has then run it, and the record of the stand-ins has a
+ * line for it.
  */
 #include <errno.h>
 #include <glob.h>
@@ -30,7 +31,7 @@ static int dial_socket(const char *path)
     return fd_steal(&fd);
 }
 
-/* True when the other side took it. Closes the descriptor. */
+/* True when the other side accepted the command. Closes the descriptor. */
 static int say(int fd, const char *program)
 {
     char line[4096], answer[8] = "";
