@@ -3,6 +3,7 @@ COMMON_SRCS := \
     common/os/child_linux.c \
     common/text/encoding.c \
     common/net/endpoint.c \
+    common/net/endpoint_linux.c \
     common/net/endpoint_socket.c \
     common/text/escape.c \
     common/os/failure.c \

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "common/text/encoding.h"
-#include "common/text/number.h"
 #include "common/text/utf8.h"
+
+#define NUMBER_TEXT_MAX 24 /* a sign, 20 digits, a point and a digit, NUL */
 
 static void append(struct json_writer *writer, const char *text, size_t length)
 {
@@ -79,7 +80,7 @@ static size_t escape_character(char out[8], uint32_t code)
 {
     static const char named[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
     const char *place = code != 0 && code < 0x80 ? strchr(named, (int)code) : NULL;
-    if (place != NULL) {
+    if (place) {
         out[0] = '\\';
         out[1] = letters[place - named];
         return 2;
@@ -120,33 +121,21 @@ void json_write_bytes(struct json_writer *writer, const char *value, size_t leng
     append(writer, "\"", 1);
 }
 
-/* In `text`, at most a sign more than the digits. */
-static size_t write_signed(char *text, bool negative, uint64_t size)
-{
-    text[0] = '-';
-    return (size_t)negative + number_write(text + negative, size);
-}
-
-static uint64_t size_of(int64_t value)
-{
-    return value < 0 ? -(uint64_t)value : (uint64_t)value;
-}
-
 void json_write_int(struct json_writer *writer, int64_t value)
 {
-    char text[NUMBER_DIGITS_MAX + 1];
-    json_write_raw(writer, text, write_signed(text, value < 0, size_of(value)));
+    char text[NUMBER_TEXT_MAX];
+    int length = snprintf(text, sizeof(text), "%lld", (long long)value);
+    json_write_raw(writer, text, (size_t)length);
 }
 
 void json_write_ms(struct json_writer *writer, int64_t nanoseconds)
 {
-    char text[NUMBER_DIGITS_MAX + 3];
-    uint64_t size = size_of(nanoseconds);
+    char text[NUMBER_TEXT_MAX];
+    uint64_t size = nanoseconds < 0 ? -(uint64_t)nanoseconds : (uint64_t)nanoseconds;
     uint64_t tenths = size / 100000 + (size % 100000 >= 50000);
-    size_t length = write_signed(text, nanoseconds < 0, tenths / 10);
-    text[length++] = '.';
-    text[length++] = (char)('0' + tenths % 10);
-    json_write_raw(writer, text, length);
+    int length = snprintf(text, sizeof(text), "%s%llu.%u", nanoseconds < 0 ? "-" : "",
+                          (unsigned long long)tenths / 10, (unsigned)(tenths % 10));
+    json_write_raw(writer, text, (size_t)length);
 }
 
 void json_write_bool(struct json_writer *writer, bool value)

@@ -1,26 +1,28 @@
-/* The text forms of endpoints. Strict: what is parsed is formatted to the same text again, so a port
- * has no leading zero or sign, and an address is a literal, never a name that something would look up.
+/* The text forms of endpoints. Strict: what is parsed is formatted to the same text again, so a
+ * port has no leading zero or sign, and an address is a literal, never a name that something would
+ * look up.
  */
 #include "common/net/endpoint.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 
-#include <linux/vm_sockets.h>
+#include "common/net/endpoint_internal.h"
 
 #define PORT_TCP_MAX 65535u
-#define PORT_VSOCK_MAX (VMADDR_PORT_ANY - 1)
-#define CID_MAX (VMADDR_CID_ANY - 1)
+#define PORT_VSOCK_MAX (ENDPOINT_VSOCK_ANY - 1)
+#define CID_MAX (ENDPOINT_VSOCK_ANY - 1)
 
 static const char *const kind_prefixes[] = {"vsock:", "tcp:", "tcp:[", "tcp:gateway", "unix:"};
-_Static_assert(sizeof(kind_prefixes) / sizeof(kind_prefixes[0]) == ENDPOINT_KIND_COUNT,
-               "a prefix for every kind");
+static_assert(sizeof(kind_prefixes) / sizeof(kind_prefixes[0]) == ENDPOINT_KIND_COUNT,
+              "a prefix for every kind");
 
-_Static_assert(ENDPOINT_PATH_MAX == sizeof(((struct sockaddr_un *)0)->sun_path), "a path's limit");
+static_assert(ENDPOINT_PATH_MAX == sizeof(((struct sockaddr_un *)0)->sun_path), "a path's limit");
 
 bool endpoint_is_tcp(const struct endpoint *endpoint)
 {
@@ -37,7 +39,8 @@ bool endpoint_is_tcp(const struct endpoint *endpoint)
     return false;
 }
 
-/* A decimal number without sign or leading zero, at most `max`. Returns the text behind it or NULL. */
+/* A decimal number without sign or leading zero, at most `max`. Returns the text behind it or
+ * NULL. */
 static const char *parse_number(const char *text, uint32_t max, uint32_t *out)
 {
     if (text[0] < '0' || text[0] > '9' || (text[0] == '0' && text[1] >= '0' && text[1] <= '9'))
@@ -56,16 +59,16 @@ static const char *parse_number(const char *text, uint32_t max, uint32_t *out)
 static bool parse_port(const char *text, uint32_t max, bool listen, uint32_t *out)
 {
     text = parse_number(text, max, out);
-    return text != NULL && *text == '\0' && (listen || *out != 0);
+    return text && *text == '\0' && (listen || *out != 0);
 }
 
 static bool parse_vsock(struct endpoint *out, const char *text, bool listen)
 {
     out->kind = ENDPOINT_VSOCK;
-    out->cid = VMADDR_CID_ANY;
+    out->cid = ENDPOINT_VSOCK_ANY;
     if (!listen) {
         text = parse_number(text, CID_MAX, &out->cid);
-        if (text == NULL || *text++ != ':')
+        if (!text || *text++ != ':')
             return false;
     }
     return parse_port(text, PORT_VSOCK_MAX, listen, &out->port);
@@ -75,7 +78,7 @@ static bool parse_tcp(struct endpoint *out, const char *text, bool listen)
 {
     const char *colon = strrchr(text, ':');
     char host[INET6_ADDRSTRLEN + 2];
-    size_t length = colon != NULL ? (size_t)(colon - text) : sizeof(host);
+    size_t length = colon ? (size_t)(colon - text) : sizeof(host);
     if (length == 0 || length >= sizeof(host) ||
         !parse_port(colon + 1, PORT_TCP_MAX, listen, &out->port))
         return false;
@@ -141,7 +144,7 @@ void endpoint_format(const struct endpoint *endpoint, char out[ENDPOINT_TEXT_MAX
     const char *prefix = kind_prefixes[endpoint->kind];
     switch (endpoint->kind) {
     case ENDPOINT_VSOCK:
-        if (endpoint->cid == VMADDR_CID_ANY)
+        if (endpoint->cid == ENDPOINT_VSOCK_ANY)
             snprintf(out, ENDPOINT_TEXT_MAX, "%s%u", prefix, endpoint->port);
         else
             snprintf(out, ENDPOINT_TEXT_MAX, "%s%u:%u", prefix, endpoint->cid, endpoint->port);
@@ -184,13 +187,8 @@ int endpoint_sockaddr(const struct endpoint *endpoint, struct sockaddr_storage *
 {
     memset(out, 0, sizeof(*out));
     switch (endpoint->kind) {
-    case ENDPOINT_VSOCK: {
-        struct sockaddr_vm *address = (struct sockaddr_vm *)out;
-        address->svm_family = AF_VSOCK;
-        address->svm_cid = endpoint->cid;
-        address->svm_port = endpoint->port;
-        return sizeof(*address);
-    }
+    case ENDPOINT_VSOCK:
+        return endpoint_vsock_sockaddr(endpoint, out);
     case ENDPOINT_TCP4:
     case ENDPOINT_TCP6:
         return fill_inet(endpoint, out);

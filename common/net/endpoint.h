@@ -15,7 +15,8 @@
 #include "common/os/failure.h"
 
 #define ENDPOINT_TEXT_MAX 160
-#define ENDPOINT_PATH_MAX 108 /* sizeof(sockaddr_un.sun_path) */
+#define ENDPOINT_VSOCK_ANY UINT32_MAX /* VMADDR_CID_ANY, VMADDR_PORT_ANY */
+#define ENDPOINT_PATH_MAX 108         /* sizeof(sockaddr_un.sun_path) */
 
 enum endpoint_kind {
     ENDPOINT_VSOCK,
@@ -28,7 +29,7 @@ enum endpoint_kind {
 
 struct endpoint {
     enum endpoint_kind kind;
-    uint32_t cid;                 /* ENDPOINT_VSOCK; VMADDR_CID_ANY where only a port was given */
+    uint32_t cid;                 /* ENDPOINT_VSOCK; ENDPOINT_VSOCK_ANY: only a port was given */
     uint32_t port;                /* vsock and TCP; 0: a free one, where one listens */
     uint8_t address[16];          /* TCP4 (first 4 bytes), TCP6 */
     char path[ENDPOINT_PATH_MAX]; /* ENDPOINT_UNIX, NUL-terminated */
@@ -55,7 +56,8 @@ int endpoint_sockaddr(const struct endpoint *endpoint, struct sockaddr_storage *
  * negative errno with a reason. */
 int endpoint_listen(struct endpoint *endpoint, int backlog, struct failure *why);
 
-/* Starts a non-blocking connect on a close-on-exec stream socket. The descriptor (connected or in progress) or a negative errno. */
+/* Starts a non-blocking connect on a close-on-exec stream socket. The descriptor (connected or in
+ * progress) or a negative errno. */
 int endpoint_dial(const struct endpoint *endpoint);
 
 /* The IPv4 default gateway as a routing table in the form of /proc/net/route names it: that of the

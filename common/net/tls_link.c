@@ -48,7 +48,7 @@ static int send_piece(struct tls_link *link, int fd)
 {
     size_t length;
     unsigned char *record = br_ssl_engine_sendrec_buf(link->engine, &length);
-    if (record == NULL)
+    if (!record)
         return 0;
     ssize_t sent = send(fd, record, length, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0)
@@ -69,7 +69,7 @@ static int receive_piece(struct tls_link *link, int fd)
 {
     size_t room;
     unsigned char *record = br_ssl_engine_recvrec_buf(link->engine, &room);
-    if (record == NULL)
+    if (!record)
         return 0;
     ssize_t received = recv(fd, record, room, MSG_DONTWAIT);
     if (received < 0)
@@ -115,9 +115,9 @@ ssize_t tls_link_receive(struct tls_link *link, int fd, void *out, size_t room)
     size_t length;
     int result = run(link, fd);
     unsigned char *plain = br_ssl_engine_recvapp_buf(link->engine, &length);
-    if (plain == NULL && link->engine->shutdown_recv)
+    if (!plain && link->engine->shutdown_recv)
         return 0; /* also when our own close_notify could not be sent any more */
-    if (plain == NULL)
+    if (!plain)
         return result < 0 ? result : -EAGAIN;
     if (length > room)
         length = room;
@@ -145,9 +145,9 @@ ssize_t tls_link_transmit(struct tls_link *link, int fd, const void *data, size_
         if (result < 0)
             return taken > 0 ? (ssize_t)taken : result; /* it shows again at the next call */
         unsigned char *plain = br_ssl_engine_sendapp_buf(link->engine, &room);
-        if (taken == length || (plain == NULL && taken > 0))
+        if (taken == length || (!plain && taken > 0))
             return (ssize_t)taken;
-        if (plain == NULL)
+        if (!plain)
             return link->established && !tls_link_unsent(link) ? -EPIPE /* it was ended */ : 0;
         if (room > length - taken)
             room = length - taken;
@@ -167,7 +167,7 @@ void tls_link_end(struct tls_link *link, int fd)
 bool tls_link_unsent(const struct tls_link *link)
 {
     size_t length;
-    return link->error == 0 && br_ssl_engine_sendrec_buf(link->engine, &length) != NULL;
+    return link->error == 0 && br_ssl_engine_sendrec_buf(link->engine, &length);
 }
 
 size_t tls_link_held(const struct tls_link *link)

@@ -1,5 +1,5 @@
-/* Pins, and the class that compares them: see tls_pin.h. BearSSL calls it with the certificate message
- * in pieces of any size: nothing is believed before end_chain has seen all of it. */
+/* Pins, and the class that compares them: see tls_pin.h. BearSSL calls it with the certificate
+ * message in pieces of any size: nothing is believed before end_chain has seen all of it. */
 #include "common/net/tls_pin.h"
 
 #include <stdio.h>
@@ -81,7 +81,7 @@ static unsigned end_chain(const br_x509_class **class)
 static const br_x509_pkey *get_key(const br_x509_class *const *class, unsigned *usages)
 {
     const struct tls_pin_check *check = (const struct tls_pin_check *)(const void *)class;
-    if (usages != NULL)
+    if (usages)
         *usages = BR_KEYTYPE_SIGN;
     return &check->key;
 }

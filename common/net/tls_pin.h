@@ -1,10 +1,11 @@
 /* The broker's key and the pin that names it (design, section 6).
  *
  * The broker makes an EC key (P-256) at its start. Its certificate message holds no X.509 but the
- * public point itself, uncompressed: 65 bytes, the first of them 4 (SEC 1, section 2.3.3). The pin is
- * the SHA-256 of those bytes, written `sha256:` and 64 lower-case hex digits. The relay's side of TLS
- * accepts exactly that one "certificate" and takes the key from it; TLS then proves that the peer
- * holds the private half (RFC 5246, section 7.4.3). A test vector stands in doc/broker-protocol.md.
+ * public point itself, uncompressed: 65 bytes, the first of them 4 (SEC 1, section 2.3.3). The pin
+ * is the SHA-256 of those bytes, written `sha256:` and 64 lower-case hex digits. The relay's side
+ * of TLS accepts exactly that one "certificate" and takes the key from it; TLS then proves that the
+ * peer holds the private half (RFC 5246, section 7.4.3). A test vector stands in
+ * doc/broker-protocol.md.
  */
 #ifndef COMMON_NET_TLS_PIN_H
 #define COMMON_NET_TLS_PIN_H

@@ -37,7 +37,7 @@ static void seed_engine(br_ssl_engine_context *engine)
 
 bool tls_profile_has_hardware(void)
 {
-    return br_aes_x86ni_ctr_get_vtable() != NULL && br_ghash_pclmul_get() != 0;
+    return br_aes_x86ni_ctr_get_vtable() && br_ghash_pclmul_get() != 0;
 }
 
 static void set_suites(br_ssl_engine_context *engine)

@@ -1,7 +1,7 @@
 /* Failure texts: formatted once at the place that knows most, prefixed on the way up.
  *
- * Nothing here allocates or fails: a text that does not fit is cut, since half a reason is better than
- * none.
+ * Nothing here allocates or fails: a text that does not fit is cut, since half a reason is better
+ * than none.
  */
 #include "common/os/failure.h"
 
@@ -11,7 +11,7 @@
 
 int failure_set(struct failure *why, int error, const char *format, ...)
 {
-    if (why != NULL) {
+    if (why) {
         va_list arguments;
         va_start(arguments, format);
         vsnprintf(why->text, sizeof(why->text), format, arguments);
@@ -22,7 +22,7 @@ int failure_set(struct failure *why, int error, const char *format, ...)
 
 int failure_errno(struct failure *why, int error, const char *format, ...)
 {
-    if (why != NULL) {
+    if (why) {
         va_list arguments;
         va_start(arguments, format);
         vsnprintf(why->text, sizeof(why->text), format, arguments);
@@ -35,7 +35,7 @@ int failure_errno(struct failure *why, int error, const char *format, ...)
 
 int failure_prefix(struct failure *why, int result, const char *format, ...)
 {
-    if (why != NULL) {
+    if (why) {
         char reason[FAILURE_TEXT_MAX];
         memcpy(reason, why->text, sizeof(reason));
         va_list arguments;

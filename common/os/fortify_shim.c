@@ -2,8 +2,8 @@
  *
  * Debian builds them for glibc with _FORTIFY_SOURCE: a copy whose destination has a known size goes
  * through a function that checks it. These are those four, with the same promise: a copy that would
- * overflow does not happen, the process ends instead. `nm` over both archives lists nothing else that
- * musl lacks. For guest programs only; glibc has its own.
+ * overflow does not happen, the process ends instead. `nm` over both archives lists nothing else
+ * that musl lacks. For guest programs only; glibc has its own.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,26 +1,24 @@
-/* Secrets. The comparison looks at every byte whatever it finds, and the wipe is kept by a compiler
- * barrier; neither depends on what a C library offers.
+/* The comparison reads every byte whatever it finds, and a compiler barrier keeps the wipe; neither
+ * depends on functions of a C library.
  */
 #include "common/os/secret.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/random.h>
+#include <unistd.h>
 
 #include "common/text/encoding.h"
 
+#define GETENTROPY_MAX 256 /* of one call: POSIX */
+
 int secret_random(void *out, size_t length)
 {
-    uint8_t *bytes = out;
-    while (length > 0) {
-        ssize_t got = getrandom(bytes, length, 0);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
+    for (size_t done = 0; done < length;) {
+        size_t piece = length - done < GETENTROPY_MAX ? length - done : GETENTROPY_MAX;
+        if (getentropy((uint8_t *)out + done, piece) < 0)
             return -errno;
-        bytes += got;
-        length -= (size_t)got;
+        done += piece;
     }
     return 0;
 }
@@ -45,7 +43,7 @@ bool secret_is_hex(const char *text)
 
 bool secret_equal(const void *a, const void *b, size_t length)
 {
-    const volatile uint8_t *left = a, *right = b; /* volatile: no early way out may be invented */
+    const volatile uint8_t *left = a, *right = b; /* volatile: the loop cannot end early */
     uint8_t difference = 0;
     for (size_t i = 0; i < length; i++)
         difference |= left[i] ^ right[i];

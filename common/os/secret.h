@@ -8,7 +8,7 @@
 #define SECRET_BYTES 32
 #define SECRET_HEX_LENGTH 64 /* characters of a token or way-in secret, without NUL */
 
-/* Fills `out` from getrandom(2), waiting for the kernel's pool. 0 or a negative errno. */
+/* Fills `out` from the kernel's generator, once that is seeded. 0 or a negative errno. */
 int secret_random(void *out, size_t length);
 
 /* 64 lower-case hex digits and a NUL. 0 or a negative errno. */

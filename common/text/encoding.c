@@ -1,5 +1,5 @@
-/* Base64 and hexadecimal, strict in what they read: exactly one text stands for each byte string, so
- * that a token or a block of data cannot be written in two ways.
+/* Base64 and hexadecimal, strict in what they read: exactly one text stands for each byte string,
+ * so that a token or a block of data cannot be written in two ways.
  */
 #include "common/text/encoding.h"
 

@@ -10,8 +10,8 @@
 /* Writes BASE64_LENGTH(length) characters, no NUL; returns that number. */
 size_t base64_encode(char *out, const void *data, size_t length);
 
-/* Strict: padded, canonical, no white space. Writes at most `size` bytes and returns their number, or
- * -EINVAL, -ENOSPC. `out` may be `text`: decoding in place works. */
+/* Strict: padded, canonical, no white space. Writes at most `size` bytes and returns their number,
+ * or -EINVAL, -ENOSPC. `out` may be `text`: decoding in place works. */
 int base64_decode(void *out, size_t size, const char *text, size_t length);
 
 /* Writes 2 * length characters and a NUL. */

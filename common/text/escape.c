@@ -1,6 +1,6 @@
-/* Hostile text made harmless: what could move a cursor, change a terminal's state, reorder or break a
- * line is written as the bytes it consists of. A backslash that was there stays as it is: the result is
- * for reading, not for decoding.
+/* Hostile text made harmless: what could move a cursor, change a terminal's state, reorder or break
+ * a line is written as the bytes it consists of. A backslash that was there stays as it is: the
+ * result is for reading, not for decoding.
  */
 #include "common/text/escape.h"
 

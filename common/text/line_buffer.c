@@ -1,6 +1,6 @@
-/* Lines out of a stream. Bytes move to the front of the buffer only when the caller asks for room, and
- * then only what is left of the last line, so each byte is moved at most once per line before it; the
- * search for a newline never looks at a byte twice.
+/* Lines out of a stream. Bytes move to the front of the buffer only when the caller asks for room,
+ * and then only what is left of the last line, so each byte is moved at most once per line before
+ * it; the search for a newline never looks at a byte twice.
  */
 #include "common/text/line_buffer.h"
 
@@ -33,7 +33,7 @@ int line_buffer_take(struct line_buffer *buffer, char **line, size_t *length)
 {
     char *from = buffer->bytes + buffer->scanned;
     char *newline = memchr(from, '\n', buffer->end - buffer->scanned);
-    if (newline == NULL) {
+    if (!newline) {
         buffer->scanned = buffer->end;
         return buffer->end - buffer->start == buffer->size ? -EMSGSIZE : 0;
     }

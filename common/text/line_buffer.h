@@ -1,8 +1,9 @@
-/* Cuts a byte stream into lines of bounded length: the frame of the control channel (design, section 3).
+/* Cuts a byte stream into lines of bounded length: the frame of the control channel (design,
+ * section 3).
  *
- * The caller reads into the free room, then takes lines until there is none. A line is returned without
- * its newline, NUL-terminated in place, valid until the next call. One that exceeds the buffer is an
- * error and the stream is then useless.
+ * The caller reads into the free room, then takes lines until there is none. A line is returned
+ * without its newline, NUL-terminated in place, valid until the next call. One that exceeds the
+ * buffer is an error and the stream is then useless.
  */
 #ifndef COMMON_TEXT_LINE_BUFFER_H
 #define COMMON_TEXT_LINE_BUFFER_H
@@ -22,7 +23,8 @@ void line_buffer_init(struct line_buffer *buffer, char *bytes, size_t size);
 char *line_buffer_room(struct line_buffer *buffer, size_t *length);
 void line_buffer_filled(struct line_buffer *buffer, size_t length);
 
-/* 1 and the line; 0 when more bytes are needed; -EMSGSIZE when the line is longer than the buffer. */
+/* 1 and the line; 0 when more bytes are needed; -EMSGSIZE when the line is longer than the
+ * buffer. */
 int line_buffer_take(struct line_buffer *buffer, char **line, size_t *length);
 
 #endif

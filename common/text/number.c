@@ -1,7 +1,5 @@
-/* strtoul(3) for guest programs, where its 3 KiB count, and printf(3) where its time counts. */
+/* Digits to numbers. */
 #include "common/text/number.h"
-
-#include <string.h>
 
 static unsigned digit_value(char c)
 {
@@ -28,15 +26,4 @@ const char *number_read(const char *text, unsigned base, uint32_t *out)
         return NULL;
     *out = (uint32_t)value;
     return here;
-}
-
-size_t number_write(char out[NUMBER_DIGITS_MAX], uint64_t value)
-{
-    char digits[NUMBER_DIGITS_MAX];
-    size_t at = sizeof(digits);
-    do
-        digits[--at] = (char)('0' + value % 10);
-    while ((value /= 10) > 0);
-    memcpy(out, digits + at, sizeof(digits) - at);
-    return sizeof(digits) - at;
 }

@@ -1,6 +1,6 @@
-/* UTF-8 by the table of RFC 3629 section 4: the first byte decides the length and the range that the
- * second byte may have; that range is what excludes overlong forms, surrogates and what lies above
- * U+10FFFF, so nothing has to be checked after decoding.
+/* UTF-8 by the table of RFC 3629 section 4: the first byte decides the length and the range that
+ * the second byte may have; that range is what excludes overlong forms, surrogates and what lies
+ * above U+10FFFF, so nothing has to be checked after decoding.
  */
 #include "common/text/utf8.h"
 

@@ -1,5 +1,5 @@
-/* Prefaces: a fixed text, 64 hex digits, a fixed end. Both kinds share one check, which decides as soon
- * as a byte is wrong in form, but compares the secret only when the whole preface is there.
+/* Prefaces: a fixed text, 64 hex digits, a fixed end. Both kinds share one check, which decides as
+ * soon as a byte is wrong in form, but compares the secret only when the whole preface is there.
  */
 #include "common/wire/preface.h"
 

@@ -2,12 +2,12 @@
  *
  * The agent reads one record from descriptor 0 when it starts and keeps watching: a further record
  * replaces dial addresses, token and secret of the running table (a restarted broker) while the
- * listeners stay; end of file means that init is gone, and the agent ends. Both programs come from one
- * build, so the record is the struct itself, guarded by magic and size. The secrets in it reach no argv,
- * environment or file.
+ * listeners stay; end of file means that init is gone, and the agent ends. Both programs come from
+ * one build, so the record is the struct itself, guarded by magic and size. The secrets in it reach
+ * no argv, environment or file.
  *
- * Listeners are made by init in the right namespace and inherited, from descriptor 3 upwards, in the
- * order of the table; `listen_fd` names them. All are non-blocking.
+ * Listeners are made by init in the right namespace and inherited, from descriptor 3 upwards, in
+ * the order of the table; `listen_fd` names them. All are non-blocking.
  */
 #ifndef COMMON_WIRE_RELAY_CONFIG_H
 #define COMMON_WIRE_RELAY_CONFIG_H

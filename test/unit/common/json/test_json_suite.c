@@ -27,9 +27,9 @@ static DIR *open_suite(void)
 {
     const char *root = getenv("CODEV_SUITES");
     char path[4096];
-    snprintf(path, sizeof(path), "%s/json/test_parsing", root != NULL ? root : "../shared/suites");
+    snprintf(path, sizeof(path), "%s/json/test_parsing", root ? root : "../shared/suites");
     DIR *directory = opendir(path);
-    if (directory == NULL)
+    if (!directory)
         print_message("skipped: no JSONTestSuite in %s (CODEV_SUITES names its folder)\n", path);
     return directory;
 }
@@ -50,7 +50,7 @@ static void every_file_is_judged_right(void **state)
 {
     (void)state;
     DIR *directory = open_suite();
-    if (directory == NULL)
+    if (!directory)
         skip();
     int accepted = 0, refused = 0;
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {

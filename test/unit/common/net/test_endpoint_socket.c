@@ -19,7 +19,7 @@ static char folder[] = "/tmp/codev-unit-endpoint-XXXXXX";
 static int make_folder(void **state)
 {
     (void)state;
-    return mkdtemp(folder) == NULL ? -1 : 0;
+    return !mkdtemp(folder) ? -1 : 0;
 }
 
 static int remove_folder(void **state)

@@ -53,28 +53,11 @@ static void no_numbers(void **state)
     refuses("18446744073709551617", 10); /* 2^64 + 1 */
 }
 
-static void written_digits(void **state)
-{
-    static const struct {
-        uint64_t value;
-        const char *digits;
-    } cases[] = {
-        {0, "0"}, {9, "9"}, {10, "10"}, {65535, "65535"}, {UINT64_MAX, "18446744073709551615"}};
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char digits[NUMBER_DIGITS_MAX];
-        size_t length = number_write(digits, cases[i].value);
-        assert_int_equal(length, strlen(cases[i].digits));
-        assert_memory_equal(digits, cases[i].digits, length);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_and_what_follows),
         cmocka_unit_test(no_numbers),
-        cmocka_unit_test(written_digits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
