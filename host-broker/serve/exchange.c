@@ -56,9 +56,6 @@ int exchange_open_table(struct broker *broker, struct failure *why)
         struct exchange *exchange = &broker->exchanges[i];
         exchange->broker = broker;
         exchange->rewriter = &rewriters[i];
-        exchange->easy = curl_easy_init();
-        if (!exchange->easy)
-            return failure_set(why, ENOMEM, "reserve %u exchanges", count);
         exchange->next = broker->unused_exchanges;
         broker->unused_exchanges = exchange;
     }
@@ -68,7 +65,7 @@ int exchange_open_table(struct broker *broker, struct failure *why)
 void exchange_close_table(struct broker *broker)
 {
     for (unsigned i = 0; i < broker->options.max_requests; i++)
-        curl_easy_cleanup(broker->exchanges[i].easy);
+        exchange_drop_request(&broker->exchanges[i]);
     for (size_t i = 0; i <= broker->rules.count; i++)
         curl_url_cleanup(broker->origins[i]);
     free(broker->origins);
@@ -295,7 +292,7 @@ static bool ask_again(struct exchange *exchange)
     exchange->fault = EXCHANGE_SOUND;
     exchange->attempts = 0;
     curl_easy_setopt(exchange->easy, CURLOPT_FRESH_CONNECT, 1L);
-    if (curl_multi_add_handle(exchange->pool->multi, exchange->easy) == CURLM_OK)
+    if (exchange_start_transfer(exchange))
         return true;
     exchange->fault = EXCHANGE_STALE;
     return false;

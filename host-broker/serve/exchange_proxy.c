@@ -77,6 +77,8 @@ static void set_target(struct exchange *exchange)
     CURLU *origin = exchange->broker->origins[upstream_of(exchange)];
     curl_easy_setopt(exchange->easy, CURLOPT_REQUEST_TARGET, exchange->forwarded ? NULL : target);
     curl_easy_setopt(exchange->easy, CURLOPT_CURLU, exchange->forwarded ? NULL : origin);
+    if (exchange->forwarded) /* libcurl 8.21 forgets the URL when CURLOPT_CURLU changes */
+        curl_easy_setopt(exchange->easy, CURLOPT_URL, exchange->url);
 }
 
 static void set_way(struct exchange *exchange)
@@ -102,8 +104,26 @@ static void set_way(struct exchange *exchange)
     set_target(exchange);
 }
 
-static bool start_transfer(struct exchange *exchange)
+/* Replaces the handle of an ended transfer by a new one with the same options. libcurl 7.88.1 keeps
+ * a pointer into the fields of the last answer in a handle that is used again, also after
+ * curl_easy_reset: an answer whose first field line begins with a blank makes it write to freed
+ * memory (lib/headers.c, unfold_value). */
+static bool renew_handle(struct exchange *exchange)
 {
+    CURL *easy = curl_easy_duphandle(exchange->easy);
+    if (!easy)
+        return false;
+    curl_easy_setopt(easy, CURLOPT_SHARE, exchange->pool->share); /* is not duplicated */
+    curl_easy_cleanup(exchange->easy);
+    exchange->easy = easy;
+    return true;
+}
+
+bool exchange_start_transfer(struct exchange *exchange)
+{
+    if (exchange->transferred && !renew_handle(exchange))
+        return false;
+    exchange->transferred = true;
     set_way(exchange);
     return curl_multi_add_handle(exchange->pool->multi, exchange->easy) == CURLM_OK;
 }
@@ -117,7 +137,7 @@ int exchange_begin(struct exchange *exchange, struct refusal *refusal)
     switch (proxy_table_find(&broker->proxies, upstream_of(exchange), exchange->origin,
                              &exchange->way, &why)) {
     case PROXY_KNOWN:
-        if (start_transfer(exchange))
+        if (exchange_start_transfer(exchange))
             return 0;
         *refusal = (struct refusal){.error = BROKER_ERROR_INTERNAL, .rule = exchange->name};
         return -ENOMEM;
@@ -183,7 +203,7 @@ bool exchange_try_next(struct exchange *exchange, CURLcode result)
         return false;
     if (wants_negotiate(exchange)) {
         exchange->negotiates = true;
-        return start_transfer(exchange);
+        return exchange_start_transfer(exchange);
     }
     if (!was_not_reached(exchange, result))
         return false;
@@ -191,7 +211,7 @@ bool exchange_try_next(struct exchange *exchange, CURLcode result)
     exchange->negotiates = false;
     if (exchange->way_index + 1 < exchange->way.list.count) {
         exchange->way_index++;
-        return start_transfer(exchange);
+        return exchange_start_transfer(exchange);
     }
     if (exchange->proxied || exchange->way.list.count > 1)
         proxy_table_forget(table, upstream_of(exchange));

@@ -1,4 +1,4 @@
-/* Sets up libcurl's handle for a request: URL, method, fields, body.
+/* Makes and sets up libcurl's handle for a request: URL, method, fields, body.
  *
  * Everything that libcurl would do by itself is turned off: redirects, proxies and settings from
  * the environment, default fields, Expect, decoding, normalising of paths, and a second try of a
@@ -270,7 +270,9 @@ int exchange_set_request(struct exchange *exchange, const struct route *route,
                          const struct request_head *head)
 {
     const struct broker *broker = exchange->broker;
-    curl_easy_reset(exchange->easy);
+    exchange->easy = curl_easy_init();
+    if (!exchange->easy)
+        return -ENOMEM;
     set_callbacks(exchange);
     set_transport(exchange, broker);
     int result = set_url(exchange, route);
@@ -288,6 +290,8 @@ int exchange_set_request(struct exchange *exchange, const struct route *route,
 
 void exchange_drop_request(struct exchange *exchange)
 {
+    curl_easy_cleanup(exchange->easy);
+    exchange->easy = NULL;
     if (exchange->secret)
         secret_wipe(exchange->secret, strlen(exchange->secret));
     exchange->secret = NULL;

@@ -109,7 +109,7 @@ static int read_facts(const struct exchange *exchange, struct head_facts *facts)
         if (result == 0)
             result = note_field(facts, &field);
         if (result < 0)
-            return -EBADMSG; /* also for folded lines: RFC 9112 section 5.2 allows 502 */
+            return -EBADMSG;
     }
     return 0;
 }
@@ -117,14 +117,12 @@ static int read_facts(const struct exchange *exchange, struct head_facts *facts)
 struct location_context exchange_location_context(const struct exchange *exchange)
 {
     const struct broker *broker = exchange->broker;
-    char *url = NULL;
-    curl_easy_getinfo(exchange->easy, CURLINFO_EFFECTIVE_URL, &url);
     return (struct location_context){
         .guest_url = broker->options.guest_url,
         .rules = &broker->rules,
         .rule = exchange->rule,
         .origin = exchange->origin,
-        .path = slice_of(url + exchange->origin_length),
+        .path = slice_of(exchange->url + exchange->origin_length),
     };
 }
 
@@ -242,6 +240,8 @@ static int take_line(struct exchange *exchange, const char *line, size_t length)
     if (exchange->phase == EXCHANGE_AWAITING)
         return begin_head(exchange, line, length);
     if (!empty) {
+        if (line[0] == ' ' || line[0] == '\t') /* folded: RFC 9112 section 5.2 allows 502 */
+            return -EBADMSG;
         if (buffer_room(&exchange->lines) < length)
             return -EMSGSIZE;
         buffer_append(&exchange->lines, line, length);

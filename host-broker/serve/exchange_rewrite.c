@@ -254,7 +254,7 @@ bool exchange_rewrite_ask_whole(struct exchange *exchange)
     exchange->phase = EXCHANGE_AWAITING;
     exchange->attempts = 0;
     exchange->asked_whole = true;
-    if (curl_multi_add_handle(exchange->pool->multi, exchange->easy) == CURLM_OK)
+    if (exchange_start_transfer(exchange))
         return true;
     exchange->fault = EXCHANGE_PART;
     return false;

@@ -48,9 +48,9 @@ struct rewriter {
 enum exchange_coding { EXCHANGE_PLAIN, EXCHANGE_GZIP, EXCHANGE_OTHER_CODING };
 
 struct exchange {
-    struct broker *broker;          /* these three belong to the place in the table: */
-    CURL *easy;                     /* they are set once and stay */
-    struct rewriter *rewriter;      /* initialised by rewrite_start */
+    struct broker *broker;          /* these two belong to the place in the table: */
+    struct rewriter *rewriter;      /* they are set once and stay; see rewrite_start */
+    CURL *easy;                     /* made for each transfer; NULL in a free place */
     struct exchange_client *client; /* NULL: a free place */
     struct exchange *next;          /* the next free place */
     struct upstream_pool *pool;
@@ -67,6 +67,7 @@ struct exchange {
     /* the way to the upstream (exchange_proxy.c) */
     size_t way_index; /* the entry of way.list that is tried */
     bool waiting;     /* for the resolver: libcurl does not have the handle */
+    bool transferred; /* libcurl has had the handle */
     bool proxied;     /* the present way is a proxy */
     bool forwarded;   /* an HTTP proxy reads the request itself: no tunnel */
     bool negotiates;  /* the proxy refused the password and offers Negotiate */
@@ -115,6 +116,9 @@ void exchange_fail(struct exchange *exchange, const struct refusal *refusal);
 /* Finds the way and gives the handle to libcurl, or waits for the resolver. 0, or -ENOMEM or
  * -EHOSTUNREACH and *refusal. */
 int exchange_begin(struct exchange *exchange, struct refusal *refusal);
+
+/* Gives the handle to libcurl, or a new one with the same options if it has carried a transfer. */
+bool exchange_start_transfer(struct exchange *exchange);
 
 /* After a failed transfer: true when it was started again on another way. */
 bool exchange_try_next(struct exchange *exchange, CURLcode result);

@@ -335,6 +335,38 @@ def test_upstreams_that_do_not_speak_http_are_502(broker, raw):
     assert (response.status, response.error) == (502, "codev_upstream_broken")
 
 
+FOLDED = b"HTTP/1.1 200 OK\r\n X: y\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("raw", [FOLDED, b"HTTP/1.1 103 Hints\r\n\tX: y\r\n\r\n" + FOLDED])
+def test_head_that_begins_folded_after_a_finished_request(broker, method, raw):
+    """Pointers of the request before must not be followed: the broker would write to freed memory."""
+    for _ in range(20):
+        Answering.raw = None
+        assert broker.get("/up/x").status == 200
+        response = raw_answer(broker, raw, method=method)
+        assert (response.status, response.error) == (502, "codev_upstream_broken")
+    Answering.raw = None
+    assert broker.get("/up/x").status == 200
+
+
+def test_head_that_begins_folded_after_a_part(tmp_path):
+    """The part of a document that is rewritten is not passed on: the same exchange asks for the whole."""
+    def handler(peer, head):
+        if b"\r\nRange:" in head:
+            peer.answer(b"{", status="206 Partial Content",
+                        fields=["Content-Type: application/json", "Content-Range: bytes 0-0/9"])
+        else:
+            peer.send(FOLDED)
+
+    with Upstream(serve_with(handler)) as upstream, Broker(tmp_path,
+                                                           rules={"npm": upstream.url}) as broker:
+        for _ in range(20):
+            response = broker.get("/npm/left-pad", fields=["Range: bytes=0-0"])
+            assert (response.status, response.error) == (502, "codev_upstream_broken")
+
+
 @pytest.mark.parametrize("raw", [
     b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
