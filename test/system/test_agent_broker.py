@@ -1,4 +1,5 @@
-"""codev-agent on the way to the broker: preface, bytes, cancel, breaks, canned answers, limits."""
+"""The relay between client and broker: preface, bytes, cancellation, broken connections, canned
+answers, limits."""
 
 import hashlib
 import json
@@ -85,7 +86,7 @@ def test_64_mib_to_a_slow_reader_arrives_whole(tmp_path, direction):
         sender, reader = (client, peer) if direction == "up" else (peer, client)
         sent, got, left, reads = hashlib.sha256(), hashlib.sha256(), 64 << 20, 0
         with in_thread(send, sender, sent):
-            time.sleep(0.5)  # every buffer on the way is full now
+            time.sleep(0.5)  # all buffers on the way are full now
             while left:
                 piece = reader.recv(200_000)
                 assert piece, "cut"
@@ -136,15 +137,15 @@ def test_client_that_leaves_ends_the_broker_connection(tmp_path, leave):
 
 @pytest.mark.parametrize("leave", ["close", "reset"])
 def test_client_that_leaves_behind_a_broker_that_reads_nothing(tmp_path, leave):
-    """The ring is full, so the agent reads no more from the client: its end must be seen all the
-    same. (An end that waits in the client's own kernel behind bytes that fit nowhere cannot be
-    seen; a reset overtakes them.)"""
+    """The ring is full, so the relay reads no more from the client, but it must notice the client's
+    end. (It cannot see an end that is queued in the client's kernel behind unsent bytes; a reset
+    overtakes them.)"""
     with to_broker(tmp_path) as (agent, front, broker):
         before = agent.descriptors()
         client, peer = connect(front), accept_broker(broker)
         if leave == "close":
-            client.sendall(bytes(
-                300_000))  # more than ring and Unix socket take, less than TCP's window beyond
+            # more than ring and Unix socket hold, but the rest fits into TCP's window
+            client.sendall(bytes(300_000))
         else:
             client.setblocking(False)
             with pytest.raises(BlockingIOError):
@@ -181,7 +182,7 @@ def test_client_that_ignores_the_end_is_dropped(tmp_path):
 
 
 def test_broken_broker_connection_is_a_break_for_the_client(tmp_path):
-    """A Unix socket that is closed over unread bytes resets its peer."""
+    """Closing a Unix socket with unread bytes resets its peer."""
     with to_broker(tmp_path) as (_, front, broker):
         client, peer = connect(front), accept_broker(broker)
         peer.sendall(b"HTTP/1.1 200 OK\r\n\r\nhalf an ans")
@@ -229,7 +230,8 @@ def test_absent_broker_is_a_502_and_a_late_one_works(tmp_path):
 
 
 def test_broker_that_appears_while_a_client_waits(tmp_path):
-    """Once in a few tries: a client waits some two seconds, and a test may be held up as long."""
+    """One success in a few tries is enough: a client waits about two seconds, and a busy machine
+    may delay the test as long."""
     def arrives(path):
         front = listen_tcp()
         with running([{"role": "broker", "fd": front, "dial": [f"unix:{path}"], "secret": TOKEN}]):
@@ -255,13 +257,13 @@ def test_502_reaches_a_client_that_is_still_sending(tmp_path):
         client = connect(front)
         client.sendall(REQUEST)
         with in_thread(client.sendall,
-                       bytes(20 << 20)):  # the agent takes it, or this would block or break
+                       bytes(20 << 20)):  # the relay reads it, otherwise this would block or fail
             status, _, _ = split_answer(read_exactly_answer(client))
         assert status == "HTTP/1.1 502 Bad Gateway"
 
 
 def read_exactly_answer(client):
-    """Up to the end of the canned body, without waiting for the connection's end."""
+    """Reads to the end of the canned body without waiting for the connection's end."""
     answer = b""
     while b"\r\n\r\n" not in answer:
         answer += client.recv(4096)
@@ -281,7 +283,7 @@ def test_client_that_leaves_while_dialling_frees_its_slot(tmp_path):
         before = agent.descriptors()
 
         def frees_them():
-            """Before the dialling window is over, which frees them too."""
+            """Before the time limit for dialling, which frees them too."""
             began = time.monotonic()
             clients = [connect(front) for _ in range(20)]
             while agent.descriptors() < before + 20 and time.monotonic() < began + 1.5:
@@ -291,8 +293,8 @@ def test_client_that_leaves_while_dialling_frees_its_slot(tmp_path):
             eventually(lambda: agent.descriptors() == before)
             return time.monotonic() < began + 1.5
 
-        assert any(frees_them()
-                   for _ in range(10))  # once is enough: a test may be held up for longer than that
+        # once is enough: a busy machine may delay the test for longer than that
+        assert any(frees_them() for _ in range(10))
 
 
 def test_addresses_are_tried_in_order_and_the_one_that_worked_is_kept(tmp_path):
@@ -322,7 +324,7 @@ def test_new_record_switches_the_broker_and_its_token(tmp_path):
 
 
 def second_takes(front, second, token):
-    """One try: the record may not have been read yet."""
+    """One try: the relay may not have read the record yet."""
     client = connect(front)
     client.sendall(b"x")
     second.settimeout(0.2)
@@ -397,7 +399,7 @@ def test_limit_of_connections_and_the_refusal_beyond(tmp_path):
         before = agent.descriptors()
         pairs = [(connect(front), accept_broker(broker)) for _ in range(LIMIT)]
         refused = [connect(front)
-                   for _ in range(100)]  # more than there are slots for saying so at once
+                   for _ in range(100)]  # more than can be refused with an answer at the same time
         for client in refused:
             client.sendall(REQUEST)
         for client in refused:
@@ -429,7 +431,8 @@ def test_memory_returns_after_many_large_transfers(tmp_path):
                 for _ in range(1000):
                     peer.send(bytes(100_000))
                     time.sleep(0.0005)
-        eventually(lambda: agent.resident_kib() > 1024 + 60 * 48)  # else this test measures nothing
+        # otherwise this test measures nothing
+        eventually(lambda: agent.resident_kib() > 1024 + 60 * 48)
         for client, peer in pairs:
             client.close()
             peer.close()

@@ -1,5 +1,5 @@
-"""The two agents of a WSL sandbox, joined by Unix sockets, in front of a real broker over TCP; and
-what an inside agent that has gone over to somebody else can do with the descriptors it holds."""
+"""The two relays of a WSL sandbox, joined by Unix sockets, in front of a real broker over TCP; and
+what an inner relay that an attacker controls can do with its descriptors."""
 
 import contextlib
 import hashlib
@@ -23,8 +23,8 @@ RECONNECT = pathlib.Path(AGENT).with_name("codev-agent-reconnect")
 
 
 def serve(peer, head):
-    """/random/N: BLOCK again and again; /sum: the digest of the body; /broken: an answer that
-    breaks off; else as echo_length."""
+    """/random/N: N bytes of BLOCK repeated; /sum: the digest of the body; /broken: an incomplete
+    answer; otherwise as echo_length."""
     target = head.split(b" ")[1]
     if target.startswith(b"/random/"):
         left = int(target.rpartition(b"/")[2])
@@ -50,7 +50,7 @@ def serve(peer, head):
 
 
 class Pair:
-    """Both agents; `front` is 8788 of the sandbox, `door` the way in on the shared network."""
+    """Both relays; `front` is port 8788 of the sandbox, `door` the way in on the shared network."""
 
     def __init__(self, stack, folder, broker):
         self.server, self.front, self.door = listen_tcp(), listen_tcp(), listen_tcp()
@@ -150,7 +150,7 @@ def test_a_gibibyte_each_way_at_once(pair):
 
 def test_only_the_outside_agent_knows_the_token(pair, broker):
     if os.geteuid() != 0 or SANITIZED:
-        pytest.skip("only root may look into an agent")
+        pytest.skip("only root may look into a relay")
     with pair.client() as client:
         assert client.request("/up/x").status == 200
         assert broker.token.encode() in memory_of(pair.outside.pid)
@@ -183,18 +183,18 @@ def test_a_break_stays_a_break_and_an_end_an_end(pair, target):
 
 
 def test_who_reads_slowly_still_sees_a_clean_end(pair, broker):
-    """The broker is done at once, the clients after more than any agent lingers for others; for
-    some of these lengths the end waits meanwhile in the Unix socket, behind bytes for which the
-    inside agent has no room."""
+    """The broker ends at once, the clients read later than any other time limit for ends. For some
+    of these lengths the end is queued meanwhile in the Unix socket, behind bytes for which the
+    inner relay has no room."""
     before, done = pair.descriptors()[1], len(broker.log_lines(name="up", end="complete"))
     lengths = range(100_000, 1_000_000, 50_000)
     pair.front.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF,
-                          65536)  # inherited by what the agent accepts
+                          65536)  # inherited by connections that the relay accepts
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(pair.client()) for _ in lengths]
         for client, length in zip(clients, lengths):
             client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF,
-                                     200_000)  # more than a segment of loopback
+                                     200_000)  # more than one segment on loopback
             client.send(f"GET /up/random/{length} HTTP/1.0\r\nHost: x\r\n\r\n")
         broker.log_lines(done + 1, name="up", end="complete")
         time.sleep(3)
@@ -291,11 +291,11 @@ def test_the_way_in_says_ok_only_for_the_server(pair):
         assert read_all(client) == b""
 
 
-# --- an inside agent that is not ours any more ----------------------------------------------------
+# --- an inner relay that an attacker controls -----------------------------------------------------
 
 def reconnect(front, listeners):
-    """What the agent reports after trying all its descriptors on these: lines, and how many were
-    reached."""
+    """Lets the relay try all its descriptors on these endpoints: the lines of its report, and how
+    many were reached."""
     with connect(front) as client:
         client.sendall(" ".join(["RECONNECT", *(dial_of(listener)
                                                 for listener in listeners)]).encode() + b"\n")
@@ -306,9 +306,8 @@ def reconnect(front, listeners):
 
 @pytest.mark.skipif(not RECONNECT.exists(), reason="there is none under sanitizers")
 def test_the_probe_for_reconnecting_reaches_what_can_be_reached(tmp_path, monkeypatch):
-    """Here, where nothing confines its network, listeners and accepted sockets of TCP reach the
-    victim, and the Unix sockets do not: so a report of nothing reached, in the sandbox, says
-    something."""
+    """The control for the report "nothing reached" in a sandbox: here, with an unconfined network,
+    TCP listeners and accepted TCP sockets reach the victim, and Unix sockets do not."""
     monkeypatch.setattr(relay_harness, "AGENT", str(RECONNECT))
     front, victim = listen_tcp(), listen_tcp()
     out, inner_door = listen_unix(tmp_path / "out"), listen_unix(tmp_path / "in")
@@ -330,9 +329,9 @@ def test_the_probe_for_reconnecting_reaches_what_can_be_reached(tmp_path, monkey
             lines, reached, tried = reconnect(front, [victim])
         other_agent.close()
         over_tcp = [line for line in lines
-                    if "socket 2.1" in line]  # the listener, and the client that is held
+                    if "socket 2.1" in line]  # the listener, and the client's open connection
         over_unix = [line for line in lines
-                     if "socket 1.1" in line]  # the listener, and what was dialled
+                     if "socket 1.1" in line]  # the listener, and the dialled connection
         assert (len(over_tcp), len(over_unix)) == (2, 2), lines
         assert all("REACHED" in line
                    for line in over_tcp) and "REACHED" not in "".join(over_unix), lines

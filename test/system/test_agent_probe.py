@@ -1,8 +1,8 @@
-"""The probe's tools on this machine: its HTTP client (through an agent too), its loads, its
+"""The probe's tools on this machine: its HTTP client (also through a relay), its loads, its
 servers, its verdicts.
 
-What its tries find inside a sandbox is the QEMU tests' matter; here a try must be able to say
-"worked" as well."""
+The QEMU tests run its attempts inside a sandbox; here an attempt must also be able to report
+"worked"."""
 
 import hashlib
 import os
@@ -33,7 +33,7 @@ def probe(*words, **more):
 
 
 def answer_once(listener, answer, request=None):
-    """Serves one request: its bytes go into the list, the answer's pieces out."""
+    """Serves one request: appends its bytes to the list and sends the answer's pieces."""
     peer = accept(listener)
     got = b""
     while b"\r\n\r\n" not in got:
@@ -147,7 +147,7 @@ def test_http_through_an_agent(tmp_path):
 
 @pytest.fixture
 def serve():
-    """Starts the probe's server in a mode and gives its port."""
+    """Starts the probe's server in a mode; its port."""
     started = []
 
     def start(mode, size=0):
@@ -196,7 +196,7 @@ def test_flood_hashes_what_it_sends():
 
 
 def test_orphans_are_reaped_by_somebody():
-    """In a session of their own: the tool counts no others."""
+    """In a separate session: the tool counts no other processes."""
     assert b"30 made, 0 left" in probe("orphans", 30, start_new_session=True).stdout
 
 

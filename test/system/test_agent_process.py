@@ -1,4 +1,5 @@
-"""codev-agent as a process: its configuration, its end, what it gave up; and its DNS stub."""
+"""The relay as a process: its configuration, its end, the rights that it dropped; and its DNS
+stub."""
 
 import contextlib
 import os
@@ -72,7 +73,7 @@ def test_malformed_questions_get_their_header_back(dns):
 
 
 def test_responses_and_garbage_get_no_answer(dns):
-    """UDP keeps order on loopback: what comes back first belongs to the last message."""
+    """UDP on loopback keeps the order, so the first answer belongs to the last message."""
     with socket.socket(type=socket.SOCK_DGRAM) as client:
         client.settimeout(PATIENCE)
         for message in (b"", b"x", query()[:11], query(identity=1,
@@ -120,8 +121,8 @@ def test_tcp_connections_are_few_and_end(dns):
 
 
 def start_with(record):
-    """Exit status and message of an agent that gets these bytes on descriptor 0, which then ends.
-    """
+    """Exit status and message of a relay that gets these bytes and the end of input on descriptor
+    0."""
     done = subprocess.run([AGENT], input=record, stderr=subprocess.PIPE, timeout=PATIENCE)
     return done.returncode, done.stderr.decode()
 
@@ -261,7 +262,8 @@ def test_what_the_agent_gave_up():
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another account")
 def test_its_own_account_cannot_look_into_it():
-    """Not dumpable: ptrace, memory and descriptors are closed to processes of the same uid."""
+    """Not dumpable: processes of the same uid cannot use ptrace or read its memory or
+    descriptors."""
     nobody = 65534
     record = make_record([])
     agent = subprocess.Popen([AGENT],
@@ -287,7 +289,7 @@ def test_its_own_account_cannot_look_into_it():
 
 
 def test_the_parents_end_is_the_agents():
-    """As when init is killed while another process holds the pipe open."""
+    """As when init is killed while another process has the pipe open."""
     reading, writing = os.pipe()
     os.write(writing, make_record([]))
     script = ("import os, time\nif os.fork():\n  time.sleep(60)\nprint(os.getpid(), "

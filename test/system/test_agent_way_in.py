@@ -1,4 +1,4 @@
-"""codev-agent on the way in and between two agents: the secret, half-close, limits."""
+"""The relay on the way in, and two relays in a row: the secret, half-close, limits."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ def front(request, tmp_path):
 
 
 def nothing_comes(client):
-    """The connection ends without a byte."""
+    """Asserts that the connection ends without a byte."""
     try:
         return client.recv(1) == b""
     except ConnectionResetError:
@@ -123,7 +123,7 @@ def test_unauthenticated_connections_do_not_crowd_out_others(front):
     with to_server(front) as (agent, server):
         before = agent.descriptors()
         mute = [connect(front) for _ in range(DEMANDING + 10)]
-        for client in mute[:10]:  # the oldest made room
+        for client in mute[:10]:  # the oldest was closed
             assert nothing_comes(client)
         assert agent.descriptors() <= before + DEMANDING
         client, peer = enter(front, server)
@@ -242,14 +242,14 @@ def test_framed_in_pieces_of_one_byte_that_come_byte_by_byte(framed):
 
 
 def test_framed_server_that_ends_is_told_at_once_and_the_host_closes(framed):
-    """The guest's side never closes first: what closes it may throw away what is still on its way.
-    """
+    """The guest's side never closes first, as that may discard bytes in transit."""
     client, peer, is_over = framed
     peer.sendall(b"last words")
     peer.close()
     assert read_pieces(client) == b"last words"
     assert silent(client, 2)
-    while silent(client, 0.1):  # the first byte makes the server's kernel say that it has closed
+    # the first byte makes the server's kernel answer that the connection is closed
+    while silent(client, 0.1):
         client.sendall(piece(b"to nobody"))
     assert read_piece(client) == b"" and silent(client, 2)
     client.sendall(piece(b""))
@@ -288,11 +288,11 @@ def test_framed_host_that_ends_and_leaves_is_an_end_for_the_server(framed):
 
 
 def test_framed_host_reads_nothing_for_longer_than_the_limits_of_ends(framed):
-    """What is pending for it when the server has ended is kept, whatever the load on the host."""
+    """Pending bytes are kept after the server has ended, for as long as the host is slow."""
     client, peer, _ = framed
     body = os.urandom(8 << 20)
     with in_thread(lambda: (peer.sendall(body), peer.close())):
-        time.sleep(3)  # the end of sending alone is given 1 s
+        time.sleep(3)  # an end of sending alone gets 1 s
         assert read_pieces(client) == body
 
 
@@ -307,8 +307,8 @@ def test_a_break_on_one_side_is_a_break_on_the_other():
 
 
 def test_two_agents_in_a_row(tmp_path):
-    """As under WSL: both demand the secret, and the OK is the inner one's, so it means the server.
-    """
+    """As under WSL: both require the secret, and the OK comes from the inner one, so the server was
+    reached."""
     inner_front, server, outer_front = listen_unix(tmp_path / "in"), listen_tcp(), listen_tcp()
     inner = {
         "role": "server",

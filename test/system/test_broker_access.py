@@ -1,4 +1,4 @@
-"""Who may speak to the broker, how it starts and refuses to start, and how it ends."""
+"""Which clients the broker accepts, how it starts and refuses to start, and how it ends."""
 import json
 import os
 import signal
@@ -98,8 +98,7 @@ def test_silence_is_ended_after_five_seconds(broker):
 
 
 def test_strangers_do_not_starve_the_sandbox(broker):
-    """64 connections that say nothing, and more: the oldest makes way for the next, which is
-    served."""
+    """More than 64 silent connections: the oldest is closed for the next one, which is served."""
     strangers = [broker.client(b"") for _ in range(70)]
     try:
         assert broker.get("/gateway/x").status == 200
@@ -109,13 +108,13 @@ def test_strangers_do_not_starve_the_sandbox(broker):
 
 
 def test_a_burst_whose_prefaces_come_a_moment_later(tmp_path):
-    """Two hundred connections wait before any of them says a word, as when a busy relay opens them:
-    none is closed."""
+    """200 connections wait before any of them sends a byte, as when a busy relay opens them: none
+    is closed."""
     with Broker(tmp_path) as broker:
         broker.signal(signal.SIGSTOP)
         clients = [broker.client(b"") for _ in range(200)]
         broker.signal(signal.SIGCONT)
-        time.sleep(0.05)  # 64 are accepted, the rest is not
+        time.sleep(0.05)  # 64 are accepted, the rest waits in the backlog
         for client in clients:
             client.send(broker.preface)
         for client in clients:
@@ -194,7 +193,7 @@ def test_stale_socket_is_replaced_and_a_live_one_is_not(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs two users")
 def test_another_user_is_closed_at_once(tmp_path, broker):
-    """Even one who gets past the folder's mode, as a process with the folder open would."""
+    """Even a process that can pass the folder's mode, as one that has the folder open."""
     program = (
         "import os,socket,sys\n"
         "s=socket.socket(socket.AF_UNIX)\n"
@@ -309,7 +308,7 @@ def test_check_tells_what_can_be_reached(tmp_path):
     lines = [line.split() for line in result.stdout.splitlines()[1:]]
     assert lines[0][0] == "gateway" and lines[0][1].startswith("https://"), result.stdout
     assert lines[1:] == [["npm", "https://npm.example/x"], ["intranet", "http://10.0.0.1:8080"]]
-    result = run_broker("--check", "--rules", rules)  # where nobody is logged in
+    result = run_broker("--check", "--rules", rules)  # where no user is logged in
     assert result.returncode == 0
     assert "gateway " not in result.stdout and "npm.example" in result.stdout
     rules.write_text('{"npm":}')
@@ -341,7 +340,7 @@ def test_standard_input_that_is_no_pipe_does_not_end_it(tmp_path):
 
 
 def test_sigterm_drains(tmp_path):
-    """A request in progress goes on to its end; idle connections and the socket go at once."""
+    """A request in progress is completed; idle connections and the socket are closed at once."""
     go_on = threading.Event()
 
     def slow(peer, head):

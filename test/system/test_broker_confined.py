@@ -1,4 +1,4 @@
-"""The broker's process: what it gave up, and where the gateway's token is and is not."""
+"""The broker's process: the rights that it dropped, and where in memory the gateway's token is."""
 import os
 import pathlib
 import shutil
@@ -41,7 +41,7 @@ def test_confined(tmp_path, upstream):
 
 
 def copies(broker, secret):
-    """Addresses of a text in the broker's memory."""
+    """Addresses at which the broker's memory contains a text."""
     found = []
     with open(f"/proc/{broker.process.pid}/mem", "rb", 0) as memory:
         for line in pathlib.Path(f"/proc/{broker.process.pid}/maps").read_text().splitlines():
@@ -70,7 +70,7 @@ def wait_for_copies(broker, count):
 
 @as_root
 def test_gateway_token_is_in_one_locked_place(tmp_path, upstream):
-    """libcurl copies it into every request: after twenty of them there is one copy still, and none
+    """libcurl copies it into every request: after twenty of them there is still one copy, and none
     after the logout."""
     with Broker(tmp_path, gateway=upstream.url) as broker:
         assert len(copies(broker, SECRET.encode())) == 1
@@ -93,7 +93,7 @@ def test_gateway_token_is_in_one_locked_place(tmp_path, upstream):
 
 @as_root
 def test_token_of_a_broken_off_request_is_gone(tmp_path):
-    """Cancelled while the upstream is silent: what was built for it is wiped too."""
+    """A request that is cancelled while the upstream is silent: its copies are wiped too."""
     reached = threading.Semaphore(0)
 
     def handler(peer):
@@ -114,7 +114,7 @@ def test_token_of_a_broken_off_request_is_gone(tmp_path):
 
 
 def test_no_core_is_left(tmp_path, upstream):
-    """Not even of a crash in a folder where cores may be written."""
+    """Not even after a crash in a folder where cores may be written."""
     broker = Broker(tmp_path, gateway=upstream.url)
     broker.signal(signal.SIGSEGV)
     assert broker.process.wait(PATIENCE) == -signal.SIGSEGV
@@ -127,8 +127,8 @@ def test_no_core_is_left(tmp_path, upstream):
 
 
 def test_everyday_life_goes_on(tmp_path, upstream):
-    """What a confined broker opens while it serves: token and CA files that are replaced, its log,
-    moved and rotated, names that are resolved, its socket, removed."""
+    """The files that a confined broker must reach while it serves: replaced token and CA files, its
+    moved and rotated log, name resolution, and its socket, which it removes."""
     tokens, authorities, logs = (tmp_path / name for name in ("tokens", "authorities", "logs"))
     for folder in (tokens, authorities, logs):
         folder.mkdir(mode=0o700)
@@ -158,7 +158,7 @@ def test_everyday_life_goes_on(tmp_path, upstream):
 
 
 def test_what_a_broker_writes_is_searched(tmp_path, upstream):
-    """The rig's own search, which every test's brokers go through, finds what it is for."""
+    """The harness's search for secrets, which every test's broker passes, finds one."""
     with Broker(tmp_path, gateway=upstream.url) as broker:
         assert broker.get("/gateway/x", fields=["Authorization: Bearer of-the-guest"]).status == 200
         for secret in (SECRET, broker.token, "Bearer of-the-guest"):

@@ -1,5 +1,5 @@
-"""Faults of others (../shared/FIELD.md, "Broker") that no other file tests, and the table in
-README.md, which says where each is tested."""
+"""Faults known from other programs (../shared/FIELD.md, "Broker") that no other file tests, and the
+table in README.md that says where each is tested."""
 import json
 import pathlib
 import re
@@ -62,8 +62,8 @@ def test_hosts_that_mean_another_are_no_rules(tmp_path, upstream, url):
 
 @pytest.mark.parametrize("host", ["localhost.", "LOCALHOST..", "localhost%00", "localhost%2e"])
 def test_redirects_to_hosts_that_mean_another_are_undeclared(tmp_path, host):
-    """The same host but for a dot or a NUL is not the rule's; and no target makes the broker dial
-    by a name in it."""
+    """A host with an added dot or NUL does not match the rule, and the broker never dials a name
+    from a target."""
     def answer(peer, head):
         peer.answer(b"", "302 Found", [f"Location: https://{host}:{upstream.port}/x"])
 

@@ -1,5 +1,4 @@
-"""Where messages begin and end: strict requests, answers framed anew, order of pipelined answers.
-"""
+"""Framing of messages: strict requests, answers with new framing, order of pipelined answers."""
 import threading
 
 import pytest
@@ -19,7 +18,7 @@ def upstream_handler(peer):
         if Answering.raw is None:
             echo(peer, head)
             if head.startswith(b"HEAD"):
-                return  # what echo sent behind its head is no answer
+                return  # what echo sent after its head is not an answer
         else:
             peer.read(int(fields_of(head).get("content-length", 0)))
             peer.send(Answering.raw)
@@ -139,7 +138,7 @@ def test_bodies_arrive_whole_in_their_own_framing(broker, body, chunked, method)
         assert names.get("transfer-encoding") == ("chunked" if chunked else None)
         assert names.get("content-length") == (None if chunked else str(len(body)))
         assert "x-trailer" not in names
-        assert client.request("/up/y").status == 200  # the connection goes on behind the body
+        assert client.request("/up/y").status == 200  # the connection stays usable after the body
 
 
 def test_post_without_a_body_has_a_length(broker):
@@ -166,7 +165,7 @@ def test_expect_continue_is_not_given_to_what_is_refused(broker):
         client.send(b"POST /nope HTTP/1.1\r\n" + HOST +
                     b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n")
         assert client.response().status == 404
-        assert client.is_closed()  # or the next request could not be told from the body
+        assert client.is_closed()  # otherwise the next request could not be told from the body
 
 
 def test_other_expectations_are_417(broker):
@@ -191,7 +190,7 @@ def test_upgrade(broker, upgrade, status):
 
 
 def test_refusal_with_a_body_is_seen(broker):
-    """A client that sends much to a route that does not exist reads its 404, not a broken
+    """A client that sends a large body to a route that does not exist reads a 404, not a broken
     connection."""
     with broker.client() as client:
         client.send(b"POST /nope HTTP/1.1\r\n" + HOST + b"Content-Length: 3000000\r\n\r\n")
@@ -269,7 +268,7 @@ def test_head_has_fields_and_no_body(broker):
     with broker.client() as client:
         assert client.request("/up/x", method="HEAD").status == 200
         Answering.raw = None
-        assert client.request("/up/x").status == 200  # the connection goes on
+        assert client.request("/up/x").status == 200  # the connection stays usable
 
 
 def test_head_with_a_body_is_400(broker):
@@ -341,7 +340,7 @@ FOLDED = b"HTTP/1.1 200 OK\r\n X: y\r\nContent-Length: 2\r\n\r\nok"
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("raw", [FOLDED, b"HTTP/1.1 103 Hints\r\n\tX: y\r\n\r\n" + FOLDED])
 def test_head_that_begins_folded_after_a_finished_request(broker, method, raw):
-    """Pointers of the request before must not be followed: the broker would write to freed memory."""
+    """Stale pointers of the previous request must not be used: they point to freed memory."""
     for _ in range(20):
         Answering.raw = None
         assert broker.get("/up/x").status == 200
@@ -352,7 +351,8 @@ def test_head_that_begins_folded_after_a_finished_request(broker, method, raw):
 
 
 def test_head_that_begins_folded_after_a_part(tmp_path):
-    """The part of a document that is rewritten is not passed on: the same exchange asks for the whole."""
+    """A partial answer for a document that is rewritten is not passed on: the same exchange
+    requests the whole document."""
     def handler(peer, head):
         if b"\r\nRange:" in head:
             peer.answer(b"{", status="206 Partial Content",

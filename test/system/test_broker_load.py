@@ -1,5 +1,5 @@
-"""Many at once: streams, requests, strangers, slow heads, descriptors that run out, a client that
-does not read."""
+"""The broker under load: streams, requests, unauthenticated connections, slow heads, exhausted
+descriptors, a client that does not read."""
 import asyncio
 import concurrent.futures
 import contextlib
@@ -19,13 +19,13 @@ from broker_harness import PATIENCE, SANITIZED, Broker, Upstream, authority, ser
 MIB = 1 << 20
 STREAMS = 1000
 IDLE_STREAM_KIB = 64
-LONG = 120  # seconds: for a thousand TLS handshakes on a loaded machine
+LONG = 120  # seconds, enough for a thousand TLS handshakes on a loaded machine
 EVENT = b"data: %06d\n\n"
 
 
 @contextlib.contextmanager
 def soft_descriptors(count):
-    """What is started inside begins with this RLIMIT_NOFILE, which it may raise."""
+    """Programs started in this block get this soft RLIMIT_NOFILE, which they may raise."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
     try:
@@ -36,7 +36,7 @@ def soft_descriptors(count):
 
 @pytest.fixture(autouse=True, scope="module")
 def many_descriptors():
-    """For the tests themselves: both ends of some thousand sockets."""
+    """For the test process: both ends of several thousand sockets."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 4 * STREAMS + 200
     if hard != resource.RLIM_INFINITY and hard < wanted:
@@ -47,7 +47,7 @@ def many_descriptors():
 
 
 class EventServer:
-    """Event streams over TLS, many in one thread: each begins with event 0; tick() sends the next
+    """Many event streams over TLS in one thread: each begins with event 0; tick() sends the next
     one to all, end() ends them."""
 
     def __init__(self):
@@ -108,7 +108,7 @@ class EventServer:
 
 
 class Readers:
-    """Clients in one thread, each collecting what comes."""
+    """Many clients in one thread, each collecting what it receives."""
 
     def __init__(self, clients):
         self.selector, self.bytes = selectors.DefaultSelector(), {}
@@ -118,7 +118,7 @@ class Readers:
             self.bytes[client.socket] = b""
 
     def until(self, ending, seconds=LONG):
-        """Reads until what each client has ends with this."""
+        """Reads until each client's data ends with this."""
         end = time.monotonic() + seconds
         left = {sock for sock, data in self.bytes.items() if not data.endswith(ending)}
         while left:
@@ -139,13 +139,13 @@ def rest_of(process, seconds, condition):
         time.sleep(0.05)
 
 
-# --- what takes its time goes on beside the other tests -------------------------------------------
+# --- slow checks that run in parallel with the other tests ----------------------------------------
 
-QUIET = 63  # seconds: proxies of others cut at 60
+QUIET = 63  # seconds: other proxies close after 60
 
 
 class QuietStream:
-    """A stream whose upstream says nothing for a minute."""
+    """A stream whose upstream sends nothing for a minute."""
 
     def __init__(self, folder):
         self.server = EventServer()
@@ -162,7 +162,7 @@ class QuietStream:
 
 
 class SlowHeads:
-    """Clients whose heads never end, though a byte comes now and then."""
+    """Clients that send a byte of a head now and then and never complete it."""
 
     def __init__(self, folder):
         self.broker = Broker(folder)
@@ -208,9 +208,9 @@ def beside(tmp_path_factory, many_descriptors):
 
 
 def test_a_thousand_event_streams(tmp_path):
-    """Each gets every event, in order and once; an idle one costs at most 64 KiB; all descriptors
-    come back. The broker is started with 256 descriptors, fewer than it needs, and raises that by
-    itself."""
+    """Each client gets every event once and in order; an idle one uses at most 64 KiB; all
+    descriptors are closed in the end. The broker is started with a soft limit of 256 descriptors,
+    fewer than it needs, and raises it."""
     server = EventServer()
     with soft_descriptors(256):
         broker = Broker(tmp_path,
@@ -231,7 +231,7 @@ def test_a_thousand_event_streams(tmp_path):
         each = (broker.rss_kib() - memory) / STREAMS
         print(f"{STREAMS} streams: {each:.1f} KiB each, {broker.descriptors()} descriptors")
         assert SANITIZED or each <= IDLE_STREAM_KIB
-        assert broker.get("/nope").status == 404  # 1001 connections, and it answers
+        assert broker.get("/nope").status == 404  # it answers the 1001st connection
         for _ in range(3):
             server.tick()
             readers.until(EVENT % server.number + b"\r\n")
@@ -280,8 +280,8 @@ def test_256_requests_at_once_by_default(tmp_path):
 
 
 def test_strangers_cannot_crowd_out_the_sandbox(tmp_path):
-    """300 connections without a token, opened again as soon as they are closed, some silent and
-    some with half a preface: every request of the sandbox is answered all the same."""
+    """300 connections without a token are reopened as soon as they are closed, some silent and some
+    with half a preface: every request of the sandbox is still answered."""
     stop, opened = threading.Event(), [0]
 
     def crowd(path):
@@ -294,7 +294,7 @@ def test_strangers_cannot_crowd_out_the_sandbox(tmp_path):
                 try:
                     stranger.connect(str(path))
                     stranger.send(b"CODEV/1 0" if len(held) % 2 else b"")
-                except OSError:  # the backlog is full, or we were closed already
+                except OSError:  # the backlog is full, or the broker has closed it already
                     stranger.close()
                     break
                 held[stranger.fileno()] = stranger
@@ -340,7 +340,7 @@ def test_strangers_are_64_at_most(tmp_path):
 # --- a slow reader --------------------------------------------------------------------------------
 
 def test_a_gibibyte_for_a_client_that_does_not_read(tmp_path):
-    """The answer stops at the upstream, in bounded memory, while others get theirs whole."""
+    """The upstream is paused and memory stays bounded, while other clients get complete answers."""
     block, sent = bytes(range(256)) * 256, [0]
 
     def answer(peer, head):
@@ -377,7 +377,7 @@ def test_a_gibibyte_for_a_client_that_does_not_read(tmp_path):
             "MiB/s, "
             f"{broker.rss_kib() - before} KiB more")
         assert sent[0] < 32 * MIB
-        # a sanitizer keeps what was freed
+        # a sanitizer keeps freed memory
         assert SANITIZED or broker.rss_kib() - before < 16 * 1024
         slow.close()
         assert broker.log_lines(1, path="/gateway/slow")[0]["end"] == "cancelled"
@@ -389,7 +389,7 @@ def test_a_gibibyte_for_a_client_that_does_not_read(tmp_path):
 @pytest.mark.skipif(os.geteuid() != 0,
                     reason="the broker's limits can be lowered by root only: it is not dumpable")
 def test_descriptors_that_run_out(tmp_path):
-    """Clients wait or get an answer that says what happened; nothing hangs, and it is over when
+    """Clients wait or get an answer with the reason; nothing hangs, and the broker recovers when
     they leave."""
     go_on = threading.Event()
 
@@ -431,11 +431,11 @@ def test_descriptors_that_run_out(tmp_path):
         assert broker.get("/gateway/x").status == 200
 
 
-# --- cancel, before there is a connection ---------------------------------------------------------
+# --- cancellation before there is a connection ----------------------------------------------------
 
 def leave_and_measure(broker, target):
-    """A client that leaves half a second after its request: the log has it long before the broker
-    would give up by itself (after 10 s), and nobody else waits."""
+    """A client disconnects half a second after its request: it is logged long before the broker
+    would give up by itself (after 10 s), and no other client waits."""
     with broker.client() as client:
         client.request(target, read=False)
         time.sleep(0.5)
@@ -449,7 +449,7 @@ def leave_and_measure(broker, target):
 
 
 def test_cancel_while_it_connects(tmp_path):
-    """A listener whose backlog is full answers no SYN."""
+    """A listener with a full backlog answers no SYN."""
     with socket.socket() as full, contextlib.ExitStack() as stack:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -489,11 +489,11 @@ def test_cancel_while_it_resolves(tmp_path, monkeypatch):
         leave_and_measure(broker, "/gateway/x")
 
 
-# --- the ends of what went on beside the others ---------------------------------------------------
+# --- results of the slow checks -------------------------------------------------------------------
 
 def test_slow_heads_are_cut_after_30_seconds(beside):
-    """A byte now and then does not lengthen the time of a head. It runs from a request's first
-    byte, so an idle connection has none."""
+    """Single bytes do not extend the time limit of a head, which runs from the request's first
+    byte; an idle connection has no such limit."""
     heads = beside[1]
     heads.thread.join(LONG)
     assert len(heads.ended) == len(heads.slow), "slow heads are still there"
@@ -512,4 +512,4 @@ def test_a_stream_may_be_quiet_for_a_minute(beside):
     time.sleep(max(0, quiet.since + QUIET - time.monotonic()))
     quiet.server.tick()
     Readers([quiet.client]).until(EVENT % 1 + b"\r\n")
-    assert quiet.broker.log_lines() == []  # the request goes on
+    assert quiet.broker.log_lines() == []  # the request continues

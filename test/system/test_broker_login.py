@@ -1,4 +1,4 @@
-"""The gateway's login while it changes, what is written down, and that no secret is among it."""
+"""Changes of the gateway's login, the log, and that it contains no secret."""
 import json
 import os
 import pathlib
@@ -32,7 +32,7 @@ def credential_seen(broker):
 def test_token_is_renewed_without_a_restart(tmp_path, upstream):
     with Broker(tmp_path, gateway=upstream.url) as broker:
         for number in range(
-                10):  # the same length, in the same moment: a time stamp does not tell them apart
+                10):  # same length and same time stamp, so that only the content differs
             broker.token_file.write_text(f"renewed-{number}\n")
             assert credential_seen(broker) == f"Bearer renewed-{number}"
         replacement = broker.folder / "new"
@@ -152,7 +152,7 @@ def test_log_is_private_and_appended(tmp_path, upstream):
 
 
 def test_log_rotates(tmp_path, upstream):
-    """16 MiB twice; the file is nearly full when the broker starts."""
+    """At most two files of 16 MiB; the log is nearly full when the broker starts."""
     log = tmp_path / "big.log"
     with open(log, "wb") as file:
         file.write(b"{}\n" * (16 * 1024 * 1024 // 3 - 100))
@@ -207,7 +207,7 @@ def test_log_to_standard_error_without_the_option(tmp_path, upstream):
 
 
 def test_an_app_that_reads_no_events_stops_nothing(tmp_path, upstream):
-    """Standard output is a pipe that is never read behind the ready line."""
+    """Standard output is a pipe that is not read after the ready line."""
     folder = tmp_path / "run"
     folder.mkdir(mode=0o700)
     (folder / "token").write_text(SECRET)
@@ -223,7 +223,7 @@ def test_an_app_that_reads_no_events_stops_nothing(tmp_path, upstream):
         ready = json.loads(process.stdout.readline())
         from broker_harness import Client
         with Client(f"{folder}/s", f"CODEV/1 {ready['token']}\r\n".encode()) as client:
-            for _ in range(1500):  # some 300 KB of events
+            for _ in range(1500):  # about 300 KB of events
                 assert client.request("/gateway/x").status == 200
         process.stdin.close()
         assert process.wait(PATIENCE) == 0
@@ -239,7 +239,8 @@ def test_an_app_that_reads_no_events_stops_nothing(tmp_path, upstream):
 def test_process_cannot_be_looked_into(tmp_path):
     with Broker(tmp_path) as broker:
         process = pathlib.Path(f"/proc/{broker.process.pid}")
-        assert (process / "mem").stat().st_uid == 0  # not dumpable: its files belong to root
+        # not dumpable: its files in /proc belong to root
+        assert (process / "mem").stat().st_uid == 0
         limits = (process / "limits").read_text()
         assert [line.split()[4] for line in limits.splitlines()
                 if line.startswith("Max core")] == ["0"]

@@ -1,5 +1,5 @@
-"""The programs of others on both sides: nginx and Debian's python as upstreams, curl and git as
-clients, and vsock."""
+"""Common programs on both sides: nginx and Debian's python as upstreams, curl and git as clients;
+and vsock."""
 import contextlib
 import functools
 import hashlib
@@ -36,7 +36,7 @@ def need(program):
 
 
 class Nginx:
-    """nginx over TLS: files, uploads by PUT into nothing, and SSE by its own buffering off."""
+    """nginx over TLS: files, uploads by PUT that are discarded, and SSE with buffering off."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -146,7 +146,7 @@ def test_redirect(relay, nginx):
 
 
 def test_connections_that_nginx_ends_by_count(relay, nginx):
-    """keepalive_requests 5: GET and POST go on across the ends of kept connections."""
+    """keepalive_requests 5: GET and POST work across the ends of kept connections."""
     for number in range(30):
         arguments = ["-d", "x"] if number % 2 else []
         status = curl("-o", "/dev/null", "-w", "%{http_code}", *arguments,
@@ -155,7 +155,7 @@ def test_connections_that_nginx_ends_by_count(relay, nginx):
 
 
 def test_too_large_for_nginx(relay, tmp_path):
-    """nginx answers 413 while the body is under way."""
+    """nginx answers 413 while the body is being sent."""
     body = tmp_path / "body"
     body.write_bytes(b"x" * (8 * MIB))
     result = curl("-o", "/dev/null", "-w", "%{http_code}", "-H", "Expect:", "-T", body,
@@ -195,7 +195,7 @@ def test_refusals_by_curl(relay):
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_large_file_each_way_keeps_its_hash(tmp_path, chunked):
-    """From nginx down with curl, and up with curl to a server that hashes."""
+    """A download from nginx with curl, and an upload with curl to a server that hashes it."""
     source = tmp_path / "source"
     digest = hashlib.sha256()
     with open(source, "wb") as file:
@@ -239,7 +239,7 @@ def test_large_file_each_way_keeps_its_hash(tmp_path, chunked):
 
 
 def wait_for_count(relay, name, number):
-    """The gateway counts a stream once it has sent, or failed to send, its last byte."""
+    """The gateway counts a stream when it has sent its last byte or failed to."""
     end = time.monotonic() + PATIENCE
     while json.loads(curl(f"{relay.url}/gateway/stats").stdout)[name] != number:
         assert time.monotonic() < end, name
@@ -276,7 +276,7 @@ def test_curl_reads_events_one_by_one(tmp_path):
             ],
                                       stdout=subprocess.PIPE)
             assert leaver.stdout.readline()
-            leaver.kill()  # in mid-stream
+            leaver.kill()  # in the middle of the stream
             leaver.communicate()
             wait_for_count(relay, "streams_cancelled", 1)
     finally:
@@ -287,7 +287,7 @@ def test_curl_reads_events_one_by_one(tmp_path):
 
 # --- vsock ----------------------------------------------------------------------------------------
 
-LOCAL_CID = 1  # VMADDR_CID_LOCAL: the kernel's own loopback
+LOCAL_CID = 1  # VMADDR_CID_LOCAL: loopback of vsock
 
 
 def vsock_loopback():

@@ -1,5 +1,5 @@
-"""Links in package metadata through the running broker, against a reference that shares no code
-with it."""
+"""Rewriting of links in package metadata by the running broker, compared with a reference that
+shares no code with it."""
 import base64
 import gzip
 import hashlib
@@ -17,7 +17,7 @@ import rewrite_reference
 from broker_harness import PATIENCE, SANITIZED, Broker, Upstream, fields_of, serve_with
 
 GUEST = "http://127.0.0.1:8788"
-KINDS = {  # the format that the log names, path, content type, further request fields
+KINDS = {  # the format in the log, path, content type, further request fields
     "npm": ("npm", "/left-pad", "application/json", ()),
     "npm-abbreviated": ("npm", "/@scope%2fleft-pad", "application/vnd.npm.install-v1+json", ()),
     "npm-version": ("npm", "/left-pad/1.0.0", "application/json; charset=utf-8", ()),
@@ -31,7 +31,7 @@ LARGE = 2 << 20 if SANITIZED else 50 << 20
 
 
 class Answering:
-    """What the upstream does next, set by a test: a function of (peer, head)."""
+    """The upstream's next action, set by a test: a function of (peer, head)."""
     function = None
     heads = []
 
@@ -75,7 +75,7 @@ def fresh():
 
 
 def serve(body, content_type, cuts=(), fields=(), status="200 OK"):
-    """An answer in pieces that end at `cuts`."""
+    """Serves an answer in pieces that end at `cuts`."""
     def function(peer, head):
         lines = [
             f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", f"Content-Type: {content_type}",
@@ -137,7 +137,7 @@ def test_a_document_is_what_the_reference_makes_of_it(broker, upstream, rules, k
 
 @pytest.mark.parametrize("kind", ["npm-version", "pypi-json", "pypi-html", "cargo", "git-lfs"])
 def test_every_split(broker, rules, kind):
-    """The upstream's pieces are TLS records: the broker sees the document cut there."""
+    """The upstream's pieces are TLS records, so the broker gets the document in these pieces."""
     document = small_document(kind, rules)
     with broker.client() as client:
         for cut in range(0, len(document) + 1, 7 if SANITIZED else 1):
@@ -197,7 +197,7 @@ def test_a_slow_reader_gets_the_same(broker, rules):
 
 
 def test_links_so_dense_that_the_answer_is_many_times_longer(broker, rules):
-    """What comes out does not fit where what came in did: the upstream is held back meanwhile."""
+    """The output is larger than the buffer of the input: the upstream is paused meanwhile."""
     document = json.dumps({"files": [{"url": "//a"}] * 60000}).encode()
     serve(document, KINDS["pypi-json"][2])
     with broker.client() as client:
@@ -216,7 +216,7 @@ def test_malformed_documents_lose_nothing(broker):
             assert response.body == body and response.complete
 
 
-# --- what else is said ----------------------------------------------------------------------------
+# --- other fields and statuses --------------------------------------------------------------------
 
 DOCUMENT = b'{"dist":{"tarball":"https://files.example/packages/x.tgz"}}'
 SEEN = DOCUMENT.replace(b"https://files.example/packages", GUEST.encode() + b"/files")
@@ -261,7 +261,7 @@ def test_the_upstream_is_asked_for_the_document_as_it_is(broker):
     asked = [fields_of(head.encode("latin-1")).get("accept-encoding") for head in Answering.heads]
     assert asked == ["identity", "identity", "identity", "gzip, br"]
     assert "accept-ENCODING: identity\r\nX-Last: 1" in Answering.heads[
-        0]  # where and as the guest wrote it
+        0]  # at the place and in the form that the guest used
 
 
 GZIP = ["Content-Encoding: gzip", 'ETag: "abc"', "Last-Modified: x"]
@@ -269,7 +269,7 @@ GZIP = ["Content-Encoding: gzip", 'ETag: "abc"', "Last-Modified: x"]
 
 @pytest.mark.parametrize("kind", ["npm", "pypi-html", "cargo"])
 def test_gzip_all_the_same_is_decoded(broker, rules, kind):
-    """Some stores keep only compressed files, whatever one asks for."""
+    """Some servers store only compressed files, whatever the request asks for."""
     rng = random.Random(kind)
     document = documents.MAKERS[kind](300_000, seed=2)
     whole = gzip.compress(document)
@@ -295,7 +295,7 @@ def test_gzip_that_grows_a_thousandfold_to_a_slow_reader(broker, rules):
     serve(gzip.compress(document), KINDS["pypi-json"][2], fields=GZIP)
     with broker.client() as client:
         ask(client, "pypi-json", read=False)
-        time.sleep(0.2)  # so that everything is full
+        time.sleep(0.2)  # so that all buffers are full
         assert broker.rss_kib() < (600_000 if SANITIZED else 60_000)
         client.read_until(b"\r\n\r\n")
         body = b"".join(client.read_chunks())
@@ -326,7 +326,7 @@ def test_compressed_in_another_way_passes_as_it_is(broker):
 
 
 def revalidating(etag):
-    """An upstream that compares tags as strictly as some do, and answers 304."""
+    """An upstream that compares entity tags strictly, as some do, and answers 304."""
     def function(peer, head):
         given = fields_of(head).get("if-none-match", "")
         if etag in [tag.strip() for tag in given.split(",")]:
@@ -384,7 +384,7 @@ def test_a_part_of_a_document_is_given_whole(broker):
         assert response.status == 200 and response.body == SEEN
         assert "content-range" not in response.fields
         assert len(Answering.heads) == 2 and "Range" not in Answering.heads[1]
-        # and what is no such document keeps its parts
+        # other content can still be requested in ranges
         def file(peer, head):
             peer.answer(b"x" * 5,
                         status="206 Partial Content",
@@ -476,7 +476,8 @@ def test_an_undeclared_link_names_the_missing_rule(broker):
 
 
 def test_a_tarball_by_its_rewritten_link(tmp_path):
-    """From the document to the file: its digest verifies, and it came as the upstream sent it."""
+    """Follows a link of the document to the file: the digest verifies and the bytes are the
+    upstream's."""
     tarball = random.Random(5).randbytes(300_000)
     integrity = "sha512-" + base64.b64encode(hashlib.sha512(tarball).digest()).decode()
 
@@ -551,7 +552,7 @@ def test_an_old_client_reads_until_the_end(broker):
 
 
 def test_a_document_comes_as_it_is_sent(broker):
-    """A piece is passed on before the next one comes, but for a link that has not ended."""
+    """A piece is passed on before the next one comes, except for an incomplete link."""
     go_on = threading.Event()
 
     def function(peer, _):
@@ -588,7 +589,7 @@ STREAMS = 64
 
 @pytest.mark.parametrize("coding", ["plain", "gzip"])
 def test_64_streams_of_50_mb_need_little_memory(tmp_path, upstream, coding):
-    """All of them are under way at once and stand still, with everything full that can be."""
+    """All of them are in progress at once and blocked, with all buffers full."""
     piece = documents.npm(1 << 20, seed=7)
     fields = "Content-Encoding: gzip\r\n" if coding == "gzip" else ""
     pieces = (50 << 20) // len(piece)

@@ -1,5 +1,4 @@
-"""Where requests go, which fields pass, how paths are kept or refused, and what becomes of
-redirects."""
+"""Routes of requests, which fields pass, how paths are kept or refused, and redirects."""
 import gzip
 import select
 import signal
@@ -13,7 +12,7 @@ from broker_harness import (PATIENCE, SECRET, Broker, Upstream, authority, echo,
 
 
 class Answering:
-    """What the upstream answers next, set by a test."""
+    """The upstream's next answer, set by a test."""
     raw = None
 
 
@@ -181,7 +180,7 @@ def test_gateway_credential_is_set_once_and_the_guests_dropped(tmp_path, gateway
         assert [name for name, _ in lower].count(carrier[0]) == 1
         left = [value for name, value in lower if "guest" in value]
         assert left == ([] if carrier[0] == "x-company-key" else ["guest"]
-                        )  # an ordinary field of that name passes
+                        )  # an ordinary field of this name passes
         assert ["anthropic-version", "2023-06-01"] in what["fields"] and ["Anthropic-Beta", "a,b"
                                                                           ] in what["fields"]
         assert broker.token not in str(what)
@@ -211,7 +210,7 @@ def test_connection_cannot_name_away_the_credential(broker):
 
 def test_nothing_is_added(broker, registry):
     what = seen(
-        broker.get("/npm/x/y"))  # one segment might be a package: see test_broker_rewrite.py
+        broker.get("/npm/x/y"))  # a single segment may be a package: see test_broker_rewrite.py
     assert what["fields"] == [["Host", f"127.0.0.1:{registry.port}"]]
 
 
@@ -284,7 +283,8 @@ def test_redirects_are_rewritten_and_never_followed(broker, gateway, registry, p
 
 
 def test_gateway_redirect_carries_no_credential_anywhere(tmp_path):
-    """The gateway sends the client to a rule's server: nothing goes there by itself."""
+    """The gateway redirects the client to a rule's server: the broker sends nothing there by
+    itself."""
     visited = []
 
     def elsewhere(peer, head):
@@ -310,7 +310,7 @@ def test_guest_url(tmp_path, registry):
         assert redirected(broker, "/npm/x", "/y") == "http://localhost:9000/npm/y"
 
 
-# --- what is wrong with an upstream ---------------------------------------------------------------
+# --- faults of an upstream ------------------------------------------------------------------------
 
 def test_causes_of_502(tmp_path):
     def no_tls(peer):
@@ -358,13 +358,13 @@ def test_gateway_on_loopback_never_goes_through_a_proxy(tmp_path, plain):
                     rules={"far": "https://far.invalid"}) as broker:
             assert broker.get("/gateway/x").status == 200
             assert broker.get(
-                "/far/x").error == "codev_upstream_name"  # not through the environment's proxy
+                "/far/x").error == "codev_upstream_name"  # not through the proxy of the environment
         assert proxy_server.accepted == 0
 
 
 def test_proxy_by_url(tmp_path, registry):
-    """https through CONNECT, with the proxy's password and nothing of the request; http by the
-    whole URL."""
+    """https through CONNECT, with the proxy's password and no field of the request; http with the
+    whole URL as target."""
     asked = []
 
     def proxy(peer):

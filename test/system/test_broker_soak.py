@@ -1,4 +1,4 @@
-"""The soak of soak_broker.py, for a short while: `make soak` runs it for ten minutes."""
+"""A short run of soak_broker.py; `make soak` runs it for ten minutes."""
 import os
 
 import soak_broker

@@ -1,5 +1,5 @@
-"""Streams: piece by piece in both directions, back-pressure, the client that leaves, connections
-that went stale."""
+"""Streams: piece by piece in both directions, back-pressure, clients that disconnect, stale
+connections."""
 import contextlib
 import hashlib
 import os
@@ -20,8 +20,8 @@ BLOCK = bytes(range(256)) * 256
 
 
 class Scene:
-    """One upstream and one broker for a test; the upstream's end of each connection comes through
-    `peers`."""
+    """One upstream and one broker for a test; `peers` yields the upstream's end of each
+    connection."""
 
     def __init__(self, tmp_path, handler, **options):
         self.upstream = Upstream(handler)
@@ -35,13 +35,13 @@ class Scene:
         self.upstream.__exit__(kind, *rest)
 
 
-# --- downwards ------------------------------------------------------------------------------------
+# --- from the upstream to the client --------------------------------------------------------------
 
 @pytest.mark.parametrize("framing", ["chunked", "length", "close"])
 @pytest.mark.parametrize("kind", ["text/event-stream", "application/octet-stream"])
 def test_pieces_arrive_one_by_one(tmp_path, framing, kind):
-    """The upstream sends the next piece only when the client has the one before: nothing may be
-    held back."""
+    """The upstream sends the next piece only after the client has got the previous one, so the
+    broker may hold nothing back."""
     steps = queue.Queue()
     head = {
         "chunked": b"Transfer-Encoding: chunked\r\n",
@@ -89,11 +89,11 @@ def test_large_answer_to_a_slow_client_in_bounded_memory(tmp_path):
         client.request("/gateway/x", read=False)
         client.read_until(b"\r\n\r\n")
         stalled = -1
-        while progress[0] != stalled:  # until back-pressure has reached the upstream
+        while progress[0] != stalled:  # until back-pressure reaches the upstream
             stalled = progress[0]
             time.sleep(0.5)
         assert not sent.is_set() and progress[0] < 32 * MIB
-        assert scene.broker.get("/nope").status == 404  # nobody else waits
+        assert scene.broker.get("/nope").status == 404  # no other client waits
         digest, length = hashlib.sha256(), 0
         while length < LARGE:
             data = client.read_some(MIB)
@@ -108,8 +108,8 @@ def test_large_answer_to_a_slow_client_in_bounded_memory(tmp_path):
 
 
 def test_pauses_without_end(tmp_path):
-    """Readers about as fast as the writer: the upstream is paused and resumed thousands of times,
-    at every moment of the broker's sending."""
+    """The readers are about as fast as the writer, so that the upstream is paused and resumed
+    thousands of times, at every stage of the broker's sending."""
     def answer(peer, head):
         peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (LARGE // 4))
         for _ in range(LARGE // 4 // len(BLOCK)):
@@ -137,7 +137,7 @@ def test_pauses_without_end(tmp_path):
 
 
 def test_stalled_streams_beside_live_ones(tmp_path):
-    """One client that reads nothing, and fifty that do."""
+    """One client that reads nothing, and fifty that read."""
     def answer(peer, head):
         size = 8 * MIB if b"/stalled" in head else 100_000
         peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -158,7 +158,7 @@ def test_stalled_streams_beside_live_ones(tmp_path):
         assert response.complete and len(response.body) == 8 * MIB // 50_000 * 50_000
 
 
-# --- upwards --------------------------------------------------------------------------------------
+# --- from the client to the upstream --------------------------------------------------------------
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_upload_arrives_piece_by_piece(tmp_path, chunked):
@@ -210,7 +210,7 @@ def test_large_upload_to_a_slow_upstream_in_bounded_memory(tmp_path, chunked):
         piece = b"%x\r\n%s\r\n" % (len(BLOCK), BLOCK) if chunked else BLOCK
         client.socket.settimeout(1)
         sent, left = 0, b""
-        with pytest.raises(TimeoutError):  # nobody reads: the client is held up
+        with pytest.raises(TimeoutError):  # the body is not read: the client blocks
             while sent < LARGE:
                 left = left or piece
                 left = left[client.socket.send(left):]
@@ -258,7 +258,7 @@ def test_both_directions_at_once(tmp_path):
 
 @pytest.mark.parametrize("status", ["413 Content Too Large", "200 OK"])
 def test_early_answer_while_uploading(tmp_path, status):
-    """The upstream answers without reading the body: the client sees the answer, then the
+    """The upstream answers without reading the body: the client gets the answer, then the
     connection ends."""
     def handler(peer):
         peer.read_head()
@@ -272,14 +272,14 @@ def test_early_answer_while_uploading(tmp_path, status):
         assert response.status == int(status[:3]) and response.body == b"enough"
 
 
-# --- the client leaves ----------------------------------------------------------------------------
+# --- the client disconnects -----------------------------------------------------------------------
 
 def leave(client, how):
     if how == "close":
         client.close()
     elif how == "half":
         client.socket.shutdown(socket.SHUT_WR)
-    else:  # unread bytes make a Unix socket's close a reset
+    else:  # closing a Unix socket with unread bytes is a reset
         client.close()
 
 
@@ -287,8 +287,8 @@ def leave(client, how):
 @pytest.mark.parametrize(
     "phase", ["tls", "before-the-head", "head-only", "mid-stream", "mid-upload", "paused"])
 def test_cancel_reaches_the_upstream(tmp_path, phase, how):
-    """The client leaves; the upstream sees its connection end. The broker itself does it at once:
-    200 ms are allowed for it, and a loaded machine gets more."""
+    """The client disconnects; the upstream's connection ends. The broker does this at once: 200 ms
+    are allowed, and more on a loaded machine."""
     reached, closed = threading.Event(), queue.Queue()
 
     def handler(peer):
@@ -337,7 +337,7 @@ def test_cancel_reaches_the_upstream(tmp_path, phase, how):
 
 
 class SilentServer:
-    """Accepts and never says a word: the broker waits in its TLS handshake."""
+    """Accepts and sends nothing: the broker waits in its TLS handshake."""
 
     def __init__(self, reached, closed):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -347,7 +347,7 @@ class SilentServer:
     def _serve(self, reached, closed):
         connection, _ = self.listener.accept()
         connection.settimeout(PATIENCE)
-        connection.recv(65536)  # its hello
+        connection.recv(65536)  # the broker's ClientHello
         reached.set()
         try:
             closed.put(connection.recv(65536) == b"")
@@ -385,7 +385,7 @@ def test_a_hundred_aborted_streams(tmp_path):
             time.sleep(0.05)
 
 
-# --- connections that are kept --------------------------------------------------------------------
+# --- kept connections -----------------------------------------------------------------------------
 
 def test_connections_are_kept(tmp_path):
     with Scene(
@@ -400,8 +400,8 @@ def test_connections_are_kept(tmp_path):
                                                  ("POST", 502, 1), ("DELETE", 502, 1),
                                                  ("PUT", 502, 1)])
 def test_stale_connection(tmp_path, method, status, times):
-    """The upstream closes a kept connection when the next request arrives on it: a safe one is
-    asked again on a new connection, one that may have had its effect is not."""
+    """The upstream closes a kept connection when the next request arrives on it: a safe request is
+    repeated on a new connection; one that may have had an effect is not."""
     seen = []
 
     def handler(peer):
@@ -431,7 +431,7 @@ def test_connection_that_the_upstream_closed_meanwhile(tmp_path, method):
             peer.answer()
             peer.connection.settimeout(0)
             with pytest.raises(ssl.SSLWantReadError
-                               ):  # TLS's goodbye has gone, and the broker's is not awaited
+                               ):  # close_notify is sent, and the broker's is not awaited
                 peer.connection.unwrap()
             goodbyes.release()
 
@@ -474,7 +474,7 @@ def test_more_connections_than_allowed_are_503(tmp_path):
         clients = [broker.client() for _ in range(5)]
         for client in clients:
             assert client.request("/nope").status == 404
-        with broker.client(b"") as sixth:  # answered before it has spoken
+        with broker.client(b"") as sixth:  # answered before it has sent a byte
             response = sixth.response()
             assert (response.status, response.error) == (503, "codev_busy")
         clients.pop().close()
@@ -486,16 +486,16 @@ def test_more_connections_than_allowed_are_503(tmp_path):
 
 
 def is_served(broker):
-    """Not while the broker has not seen that another left: then the connection may end before it is
-    asked anything."""
+    """False while the broker has not noticed that another client left: then the connection may end
+    before a request."""
     with contextlib.suppress(BrokenPipeError):
         return broker.get("/nope").status == 404
     return False
 
 
 def test_idle_limits(tmp_path):
-    """An upstream that says nothing: 504. One that stops in mid-answer: a visible break. A client
-    that stops in mid-body: 408. An idle connection: closed."""
+    """A silent upstream: 504. One that stops in the middle of an answer: a reset. A client that
+    stops in the middle of a body: 408. An idle connection: closed."""
     stuck = threading.Event()
 
     def answer(peer, head):
@@ -522,7 +522,7 @@ def test_idle_limits(tmp_path):
 
 
 def test_a_quiet_stream_is_not_cut(tmp_path):
-    """Bytes in either direction count as life."""
+    """Bytes in either direction restart the time limit."""
     def answer(peer, head):
         peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n")
         for _ in range(8):

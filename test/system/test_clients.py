@@ -1,6 +1,6 @@
-"""Clients that people use, each streaming from the tour's demo gateway through a real agent and a
-real broker: what they get arrives piece by piece, and what they say of a refusal holds the broker's
-own message.
+"""Common clients, each streaming from the tour's demo gateway through a real relay and a real
+broker: answers arrive piece by piece, and a client's error message for a refusal contains the
+broker's message.
 
 curl, Debian's python3-requests, node's fetch, and the SDKs `openai` and `@anthropic-ai/sdk`, which
 npm installs into the cache folder from the lock file in clients/.
@@ -27,10 +27,10 @@ import npm_modules  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent / "clients"
 EVENTS = 8
 CLIENTS = ["curl", "requests", "fetch", "openai", "anthropic"]
-SLOW = 60  # seconds: node on a loaded machine
+SLOW = 60  # seconds, enough for node on a loaded machine
 
 
-# --- what has to be there -------------------------------------------------------------------------
+# --- requirements ---------------------------------------------------------------------------------
 
 def need(program):
     path = shutil.which(program)
@@ -67,10 +67,10 @@ def command_of(client, base, request):
     return [need("node"), str(HERE / "stream.mjs"), str(folder), client, base]
 
 
-# --- gateway, broker, agent -----------------------------------------------------------------------
+# --- gateway, broker, relay -----------------------------------------------------------------------
 
 class DemoGateway:
-    """The tour's, telling as each event of a stream leaves."""
+    """The tour's gateway, which also reports when it sends each event of a stream."""
 
     def __init__(self, folder):
         (folder / "token").write_text(SECRET)
@@ -116,7 +116,7 @@ def broker(tmp_path_factory, gateway):
 
 @pytest.fixture(scope="module")
 def base(broker):
-    """Where the sandbox's programs find the broker."""
+    """The broker's base URL for programs in the sandbox."""
     front = relay_harness.listen_tcp()
     port = front.getsockname()[1]
     with relay_harness.running([{
@@ -134,7 +134,7 @@ def environment():
 
 
 def pieces(client, output):
-    """What the client prints, as it prints it, in the form of stream.mjs."""
+    """Yields the client's output lines (see stream.mjs) as they come."""
     for line in output:
         if client != "curl":
             yield json.loads(line)
@@ -150,7 +150,7 @@ def pieces(client, output):
 
 @pytest.fixture
 def start(request):
-    """Starts a client; ends it, should the test fail."""
+    """Starts a client; ends it when the test fails."""
     started = []
 
     def run(client, base):
@@ -172,8 +172,9 @@ def start(request):
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_streams_piece_by_piece(client, base, gateway, start):
-    """All the text, and the first piece while the gateway still has some to send: once in a few
-    tries, for a client may be held up for the second that the stream takes."""
+    """The client gets all the text, and the first piece while the gateway is still sending. One
+    success in a few tries is enough, as a busy machine may delay a client for the second that the
+    stream takes."""
     assert any(first_piece_comes_early(client, base, gateway, start) for _ in range(5))
 
 
@@ -204,8 +205,8 @@ def refusal(client, start, base, route):
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_refusals_show_the_brokers_message(client, base, broker, start):
-    """An unknown name, an upstream that is down, and a login that has ended, the client's own way
-    of saying it."""
+    """An unknown name, an upstream that is down, and a login that has ended, as the client reports
+    them."""
     expected = [("nope", 404, "no rule of that name in sandbox-egress.json"),
                 ("down", 502, "the upstream could not be reached")]
     for route, status, message in expected:

@@ -1,4 +1,4 @@
-"""What the documents say which test shows: each is there."""
+"""Every test that the documents name exists."""
 import pathlib
 import re
 
@@ -9,8 +9,7 @@ DOCUMENTS = ["doc/security.md", "test/qemu/README.md"]
 
 
 def named(document):
-    """(file, test or None) of every mention; `::NAME` alone goes on with the file named before it.
-    """
+    """(file, test or None) of every mention; `::NAME` alone refers to the file named before it."""
     file = None
     for name, test in re.findall(r"`((?:[\w/]*test_\w+\.(?:py|c))?)(?:::(\w+\*?))?`",
                                  (TOP / document).read_text()):

@@ -1,6 +1,6 @@
-"""The drop and its deny list on this machine's kernel: programs that an agent's user runs every day
-work behind it, and what must fail fails with the errno that the design names. The programs are
-Debian's own; one that is not installed is skipped by name.
+"""The drop and its deny list on this machine's kernel: everyday programs work behind it, and denied
+calls fail with the errno that the design names. The programs are Debian's own; one that is not
+installed is skipped by name.
 
 Needs root; skipped with the reason otherwise."""
 
@@ -64,7 +64,7 @@ def test_identity(home):
 
 
 def ignore_every_signal():
-    """Also those that the C library keeps to itself and no signal() can set."""
+    """Including those that the C library reserves and signal() cannot set."""
     number = {"x86_64": 13, "aarch64": 134}[platform.machine()]  # rt_sigaction
     ignored = (ctypes.c_ulong * 4)(1, 0, 0, 0)  # SIG_IGN
     for signal_number in range(1, 65):
@@ -101,7 +101,7 @@ except OSError as error: print(error.errno)
 
 
 def test_node(home):
-    """networkInterfaces asks NETLINK_ROUTE; the rest starts threads, children and a server."""
+    """networkInterfaces uses NETLINK_ROUTE; the rest starts threads, children and a server."""
     script = """
 const { Worker } = require("worker_threads"), http = require("http"), fs = require("fs");
 require("os").networkInterfaces();
@@ -199,8 +199,8 @@ def test_calls(home, name, arguments, answer):
 
 
 def test_calls_with_user_namespaces(home):
-    """The filter lets namespaces and mounts through to the kernel's own checks; the rest stays
-    refused."""
+    """The filter passes calls for namespaces and mounts to the kernel's own checks; the rest is
+    still refused."""
     assert call(home, "unshare", 0x10000000, namespaces=True) == "worked"
     assert call(home, "mount", 0, 0, 0, 0, 0, namespaces=True) in ("EPERM", "EFAULT")
     assert call(home, "io_uring_setup", 1, 0, namespaces=True) == "ENOSYS"

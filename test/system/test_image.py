@@ -1,8 +1,8 @@
-"""The guest image: two builds give the same bytes, tar and erofs hold the same tree, and the tree
-is what it should be.
+"""The guest image: two builds give the same bytes, tar and erofs contain the same tree, and the
+tree is as expected.
 
-The programs in it come from the build folder when they are there; small stand-ins take their place
-otherwise, since what is tested is the builder."""
+The programs in it come from the build folder if they are there; otherwise small stand-ins replace
+them, as the tests are about the image's builder."""
 
 import os
 import pathlib
@@ -41,7 +41,7 @@ def image(tmp_path_factory):
 
 
 def members(file):
-    """Everything that a tree's entries say, but times: name -> (type, mode, uid, gid, link,
+    """The attributes of a tree's entries except times: name -> (type, mode, uid, gid, link,
     content)."""
     with tarfile.open(fileobj=file, mode="r|") as tar:
         return {
@@ -57,9 +57,8 @@ def tar_members(image):
 
 
 def test_two_builds_give_the_same_bytes(image, tmp_path):
-    """The second with another umask, another folder for temporary files (on another file system,
-    when /dev/shm is one: its directories list their names in another order), language and time
-    zone."""
+    """The second build has another umask, language, time zone and folder for temporary files (on
+    another file system if /dev/shm is one, where directories list names in another order)."""
     scratch = pathlib.Path("/dev/shm")
     old = os.umask(0o077)
     try:
@@ -80,8 +79,8 @@ def test_an_ordinary_user_builds_the_same_bytes(image, tmp_path):
     other.mkdir()
     for name in ("codev-init", "codev-agent"):
         shutil.copy(image / name, other / name)
-    # What the builder reads is copied to where nobody may read it; the working tree may lie in a
-    # closed folder.
+    # The builder's inputs are copied to a folder that user nobody may read; the working tree may be
+    # in a closed folder.
     shutil.copytree(TOP / "rootfs", other / "rootfs")
     (other / "sysroot" / "bin").mkdir(parents=True)
     shutil.copy(BUILD / "sysroot" / ARCH / "bin" / "busybox", other / "sysroot" / "bin" / "busybox")
@@ -141,7 +140,7 @@ def test_owners_modes_and_accounts(image):
 
 
 def test_every_link_leads_somewhere(image):
-    """Within the image, or into what the kernel mounts."""
+    """To a file of the image or a path that the kernel mounts."""
     tree = tar_members(image)
 
     def resolve(name, depth=0):

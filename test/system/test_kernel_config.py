@@ -1,5 +1,5 @@
-"""kconfig/check.sh finds what Kconfig drops or adds without a word; kconfig/hardening answers what
-is recommended and not so."""
+"""kconfig/check.sh finds settings that Kconfig silently drops or adds; kconfig/hardening has a
+reason for each recommended setting that the kernel lacks."""
 
 import collections
 import os
@@ -110,7 +110,7 @@ def followed(advice, config):
 
 
 def test_every_complaint_about_hardening_is_answered():
-    """By the recommendations of kernel-hardening-checker, for each kernel that was built."""
+    """Checks each built kernel against the recommendations of kernel-hardening-checker."""
     configs = {arch: read_config(BUILD / "guest" / arch / "kernel.config") for arch in ARCHES
                if (BUILD / "guest" / arch / "kernel.config").exists()}
     assert configs, f"no kernel in {BUILD}"
@@ -132,6 +132,7 @@ def test_every_complaint_about_hardening_is_answered():
 
 
 def test_a_complaint_is_found():
-    """A kernel with nothing of it is complained about in every row that wants something on."""
+    """The control: for an empty configuration the checker complains about every row that requires a
+    setting."""
     assert all(not followed(advice, {}) for advice in hardening()
                if advice.wanted != "n" and "!" not in str(advice.names))

@@ -1,5 +1,5 @@
-"""As many rules as there can be, with names as long as they can be: from the file to the guest's
-boot configuration."""
+"""The largest number of rules with the longest names: from the file to the guest's boot
+configuration."""
 import json
 
 from broker_harness import Broker, Upstream, run_broker, serve_with

@@ -1,6 +1,6 @@
-"""The firewall on this machine's kernel, in network namespaces of its own: what nft (the program)
-reads there, which packets pass, and what happens when others meddle. A namespace lives as long as
-the processes in it, which the fixtures end, so nothing is left behind.
+"""The firewall on this machine's kernel, in separate network namespaces: the ruleset as the program
+nft lists it, which packets pass, and what happens when other processes change it. A namespace
+exists as long as the processes in it, which the fixtures end, so nothing is left behind.
 
 Needs root (to make namespaces) and a kernel with nf_tables; skipped with the reason where either is
 absent."""
@@ -38,7 +38,7 @@ table inet codev { # progname nft_driver
 """.replace("    ", "\t")
 DISOWNED = RULESET.replace(" # progname nft_driver\n\tflags owner\n\n", "\n")
 
-# A peer for connections: TCP=answers each connection with a byte; prints its port first.
+# A TCP server that prints its port and answers each connection with a byte.
 PEER = """
 import socket, sys
 listener = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
@@ -48,7 +48,7 @@ while True:
     connection = listener.accept()[0]
     connection.sendall(b"x"); connection.close()
 """
-# Connects and prints "byte" or the errno's name; a time-out (a dropped packet) has none.
+# Connects and prints "byte" or the errno's name; "timeout" means a dropped packet.
 DIAL = """
 import errno, socket, sys
 peer = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
@@ -77,7 +77,7 @@ PYTHON = "/usr/bin/python3"
 
 
 class Namespace:
-    """A network namespace, kept by a process that waits for the end of its input."""
+    """A network namespace, kept alive by a process that waits for the end of its input."""
 
     def __init__(self):
         self.processes = []
@@ -130,7 +130,7 @@ class Namespace:
         for process in self.processes:
             process.kill()
         for process in [*self.processes, self.holder]:
-            process.stdin.close()  # the holder ends with that
+            process.stdin.close()  # this ends the process that keeps it
             process.wait(timeout=60)
             process.stdout.close()
 
@@ -183,7 +183,8 @@ def outside():
 
 @pytest.fixture
 def cable(inside, outside):
-    """A cable between the two: 10.9.0.1 and fd00:9::1 inside, 10.9.0.2 and fd00:9::2 outside."""
+    """A veth pair between the two: 10.9.0.1 and fd00:9::1 inside, 10.9.0.2 and fd00:9::2
+    outside."""
     inside.run("ip", "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns",
                str(outside.holder.pid))
     for number, namespace in ((1, inside), (2, outside)):
@@ -224,7 +225,7 @@ def test_loopback_works(inside):
 def test_nothing_leaves(inside, outside, cable):
     ports = {address: outside.peer(address) for address in ("10.9.0.2", "fd00:9::2")}
     for address, port in ports.items():
-        assert inside.dial(address, port) == "byte"  # the way is open without the firewall
+        assert inside.dial(address, port) == "byte"  # without the firewall the connection works
     inside.firewall()
     for address, port in ports.items():
         assert inside.dial(address, port) == "ECONNREFUSED"  # answered, not dropped
@@ -237,7 +238,7 @@ def test_nothing_comes_in(inside, outside, cable):
     assert outside.dial("10.9.0.1", port) == "byte"
     inside.firewall()
     assert outside.dial("10.9.0.1", port, timeout=2) == "timeout"  # dropped: no answer at all
-    assert inside.dial("10.9.0.1", port) == "byte"  # from inside its own address is reached over lo
+    assert inside.dial("10.9.0.1", port) == "byte"  # its own address is reached over lo
 
 
 def test_another_interface_called_lo_does_not_pass(inside, outside, cable):

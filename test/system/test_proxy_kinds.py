@@ -1,5 +1,5 @@
-"""Each kind of proxy, real ones: squid by HTTP, by TLS and with logins, microsocks; and what none
-of them is told."""
+"""Each kind of proxy, with real programs: squid by HTTP, by TLS and with logins, and microsocks;
+and what a proxy must not be told."""
 import contextlib
 import os
 import shutil
@@ -60,7 +60,7 @@ def start(tmp_path, nginx, certificates):
 
 
 def check_both(broker, label):
-    """https by a tunnel and http by forwarding, with and without a body."""
+    """Checks https by a tunnel and http by forwarding, with and without a body."""
     for name in ("secure", "plain"):
         response = broker.get(
             f"/{name}/x?q=1",
@@ -81,11 +81,11 @@ def test_http_proxy(start, squid, nginx):
     broker = start("--proxy", squid.url())
     check_both(broker, f"localhost:{squid.port}")
     forwarded = ("GET", f"{nginx.plain}/x?", "200", "-"
-                 )  # the whole URL, but for the query that squid hides
+                 )  # the whole URL, except the query, which squid hides
     squid.wait_logged(lambda *line: line == forwarded)
     assert b"squid.test" in broker.get("/plain/x").body  # its Via: the request came through it
     broker.get("/secure/x", fields=["Connection: close"])
-    broker.process.stdin.close()  # squid tells of a tunnel when it ends
+    broker.process.stdin.close()  # squid logs a tunnel when it ends
     broker.process.wait(PATIENCE)
     tunnel = ("CONNECT", f"{outside()[0]}:{nginx.tls_port}", "200", "-")
     squid.wait_logged(lambda *line: line == tunnel)
@@ -120,7 +120,7 @@ def test_login(request, start, kind):
 
 
 def test_post_is_forwarded_with_a_login(start, basic):
-    """Its body cannot be sent twice."""
+    """The body of a POST cannot be sent twice."""
     broker = start("--proxy", basic.url(USER))
     for size in (5, 3_000_000):
         response = broker.get("/plain/up", method="POST", body=b"b" * size)
@@ -143,7 +143,7 @@ def test_failed_login(request, start, kind, user):
 
 
 def test_guests_login_is_not_the_proxys(start, basic):
-    """What the guest sends as Proxy-Authorization opens no proxy."""
+    """The guest's own Proxy-Authorization is not sent to a proxy."""
     import base64
     token = base64.b64encode(f"{Squid.USER}:{Squid.PASSWORD}".encode()).decode()
     broker = start("--proxy", basic.url())
@@ -153,7 +153,7 @@ def test_guests_login_is_not_the_proxys(start, basic):
 
 
 def test_upstreams_own_statuses_pass(start, squid, basic):
-    """401 is the upstream's in both cases, 407 its own only inside a tunnel."""
+    """A 401 is the upstream's in both cases; a 407 is the upstream's only inside a tunnel."""
     for proxy, user in ((squid, None), (basic, USER)):
         broker = start("--proxy", proxy.url(user))
         assert broker.get("/secure/401").status == 401
@@ -162,7 +162,8 @@ def test_upstreams_own_statuses_pass(start, squid, basic):
 
 
 def test_proxy_that_refuses(start, certificates):
-    """A proxy's answer is final: 502 for a tunnel, its own page for a forwarded request."""
+    """A proxy's refusal is final: 502 for a tunnel, the proxy's own page for a forwarded
+    request."""
     proxy = Squid(certificates, options="http_access deny all")
     try:
         broker = start("--proxy", proxy.url())
@@ -227,7 +228,7 @@ def test_socks(start, scheme):
     finally:
         log = proxy.stop()
     assert (outside()[0] in log) == (
-        scheme != "socks5") or outside()[0] == outside()[1], log  # who resolves the name
+        scheme != "socks5") or outside()[0] == outside()[1], log  # which side resolves the name
 
 
 def test_socks_with_a_login(start):
@@ -284,8 +285,8 @@ def test_connect_holds_nothing_of_the_guest(tmp_path):
 
 @pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])
 def test_no_proxy(start, nginx, variable):
-    """The proxy is dead: what works went directly. By name, suffix of it, port; an entry for other
-    ports is none."""
+    """The proxy is dead, so requests that work went directly. Entries by name, suffix and port; an
+    entry for another port does not match."""
     name, _ = outside()
     dead = {"all_proxy": "http://127.0.0.1:1"}
     for entry, secure, plain in [(name, True, True), ("*", True, True),
@@ -301,8 +302,8 @@ def test_no_proxy(start, nginx, variable):
 
 
 def test_no_proxy_by_network(tmp_path):
-    """A proxy answers for what is not listed; what is listed is not sent to it, whatever comes of
-    that."""
+    """The proxy answers requests for unlisted addresses; listed ones are not sent to it, even if
+    they fail."""
     asked = []
 
     def proxy(peer, head):
@@ -348,6 +349,6 @@ def test_broken_variable(start):
 
 
 def test_trust_is_shared(certificates):
-    """The fixtures' authorities differ from the one that every broker of the rig trusts."""
+    """The fixtures' authorities differ from the one that every broker of the harness trusts."""
     assert certificates.ca.read_bytes() != authority().ca.read_bytes() and os.path.exists(
         certificates.ca)

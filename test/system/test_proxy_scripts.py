@@ -1,6 +1,6 @@
-"""PAC scripts: by file, HTTP and HTTPS; candidates in order; scripts that are slow, huge, broken or
-hostile; and the process that runs them. Between broker and script there is the real libproxy with
-its interpreter."""
+"""PAC scripts: from a file, HTTP and HTTPS; candidates in order; scripts that are slow, huge,
+broken or hostile; and the process that runs them. The scripts run in the real libproxy with its
+interpreter."""
 import contextlib
 import itertools
 import os
@@ -46,13 +46,13 @@ def basic(certificates):
 
 
 class Start:
-    """Starts brokers with rules for nginx, and a PAC script in a file."""
+    """Starts brokers with rules for nginx and a PAC script."""
 
     def __init__(self, stack, folder, nginx, certificates):
         self.stack, self.folder, self.nginx, self.certificates = stack, folder, nginx, certificates
 
     def __call__(self, script, *options, environment=None, **more):
-        """`script`: a URL, or a text to be put into a file."""
+        """`script`: a URL, or a text that is written to a file."""
         if "://" not in script or "\n" in script:
             file = self.folder / "proxy.pac"
             file.write_text(script)
@@ -73,7 +73,7 @@ numbers = itertools.count()
 
 
 def way_of(broker, name):
-    """The answer to a request, and the log's word on the way that it took."""
+    """The answer to a request, and the way that it took according to the log."""
     path = f"/{name}/{next(numbers)}"
     response = broker.get(path)
     return response, broker.log_lines(1, path=path)[0].get("proxy")
@@ -95,7 +95,8 @@ def check_refused(broker, *words):
 
 
 def check_unavailable(broker, *words):
-    """Direct, and said to be: in the log, as an event, with the reason on standard error."""
+    """The request went directly, and that is reported: in the log, as an event, and with the reason
+    on standard error."""
     check(broker, "pac-unavailable")
     assert broker.wait_event("proxy")["state"] == "pac-unavailable"
     for word in words:
@@ -147,7 +148,7 @@ def test_script_of_the_environment(tmp_path, squid, nginx, certificates):
 
 
 def test_script_is_asked_for_scheme_host_and_port_only(start, nginx):
-    """What it returns is what it was asked: the proxy's name holds it."""
+    """The script returns its arguments in the proxy's name."""
     script = """function FindProxyForURL(url, host) {
         var text = url + '!' + host, hex = '';
         for (var i = 0; i < text.length; i++) hex += text.charCodeAt(i).toString(16);
@@ -188,7 +189,7 @@ def test_second_candidate(start, squid, first):
 
 
 def test_candidate_of_another_kind_goes_on(start, squid, certificates):
-    """An HTTP proxy that is called a SOCKS proxy, and one without TLS that is called an HTTPS
+    """An HTTP proxy that the script calls a SOCKS proxy, and one without TLS that it calls an HTTPS
     proxy."""
     for kind in ("SOCKS5", "HTTPS"):
         broker = start(pac(f"{kind} localhost:{squid.port}; PROXY localhost:{squid.port}"))
@@ -200,8 +201,8 @@ def test_https_candidate(start, squid):
 
 
 def test_dead_candidate_is_tried_last(start, squid):
-    """Once known as dead: with a proxy that swallows connections the next request would wait again.
-    """
+    """After it failed once: with a proxy that accepts no connection the next request would wait
+    again."""
     import socket
     with socket.create_server(("127.0.0.1", 0), backlog=1) as hole:
         port = hole.getsockname()[1]
@@ -223,7 +224,7 @@ def test_dead_candidate_is_tried_last(start, squid):
 
 
 def test_only_dead_candidates(start):
-    """Named by the last of them, and never a direct connection."""
+    """The error names the last of them, and the request never goes directly."""
     check_refused(start(pac(f"PROXY {DEAD}; PROXY 127.0.0.1:2")), "127.0.0.1:2")
     check_refused(start(pac(f"SOCKS {DEAD}")), DEAD)
 
@@ -271,7 +272,7 @@ def test_unknown_kinds_are_no_direct_connection(start):
 # --- logins ---------------------------------------------------------------------------------------
 
 def test_chosen_proxy_gets_no_login(start, basic):
-    """Neither from the URL that the script makes up, nor from a ticket."""
+    """Neither from a URL in the script nor from a Kerberos ticket."""
     check_login = start(pac(f"PROXY localhost:{basic.port}"))
     for name in ("secure", "plain"):
         response = check_login.get(f"/{name}/x")
@@ -284,8 +285,8 @@ def test_chosen_proxy_gets_no_login(start, basic):
                                                  (("--proxy-auth-host", "LOCALHOST"), True),
                                                  (("--proxy-auth-host", "other.example"), False)])
 def test_negotiate_for_hosts_that_are_listed(start, options, negotiates, tmp_path):
-    """A proxy that offers all kinds. There is no ticket to send: that the place of tickets was read
-    tells who tried."""
+    """A proxy that offers all kinds of login. There is no ticket to send; a read of the ticket
+    cache shows that Negotiate was tried."""
     from broker_harness import Upstream, serve_with
 
     heads = []
@@ -297,8 +298,8 @@ def test_negotiate_for_hosts_that_are_listed(start, options, negotiates, tmp_pat
             "Proxy-Authenticate: Basic realm=x"
         ])
     tickets = tmp_path / "tickets"
-    # a file of the ccache format, version 4: a principal u@R and no ticket (libkrb5 1.20 dies of
-    # files that are none)
+    # a file of the ccache format, version 4: a principal u@R and no ticket (libkrb5 1.20 crashes on
+    # files of another format)
     tickets.write_bytes(b"\5\4\0\0" + b"".join(part.to_bytes(4, "big")
                                                for part in (1, 1, 1)) + b"R" + b"\0\0\0\1u")
     os.utime(tickets, (0, time.time()))
@@ -310,7 +311,7 @@ def test_negotiate_for_hosts_that_are_listed(start, options, negotiates, tmp_pat
     assert not any(b"proxy-authorization" in head.lower() for head in heads)
 
 
-# --- scripts that cannot be had -------------------------------------------------------------------
+# --- scripts that cannot be loaded ----------------------------------------------------------------
 
 def refuse_connection(handler):
     handler.close_connection = True
@@ -340,7 +341,7 @@ def huge_with_length(handler):
 
 
 def slow(handler):
-    """A byte now and then, for longer than anybody waits."""
+    """Sends a byte now and then, for longer than any time limit."""
     handler.send_response(200)
     handler.end_headers()
     with contextlib.suppress(OSError):
@@ -393,7 +394,7 @@ def test_script_that_fails(start, script, word):
 
 
 def test_script_that_returns(start, squid):
-    """After an outage: told by an event."""
+    """An event reports it after an outage."""
     with ScriptServer(answer=not_found) as server:
         broker = start(server.url)
         check_unavailable(broker)
@@ -413,7 +414,7 @@ LOOP = "function FindProxyForURL(url, host) { while (true); }\n"
 
 
 def test_endless_loop(start):
-    """502 within bounds; others are served meanwhile."""
+    """502 within the time limit; other requests are served meanwhile."""
     broker = start(LOOP)
     started = time.monotonic()
     answers = []
@@ -434,7 +435,7 @@ def test_endless_loop(start):
     assert broker.wait_event("proxy")["state"] == "pac-failed"
     begun = time.monotonic()
     assert broker.get("/secure/x").status == 502 and time.monotonic(
-    ) - begun < 4.5  # remembered for a while, not tried for 5 s
+    ) - begun < 4.5  # remembered for a while, so not another 5 s
     eventually(lambda: workers_of(broker) == [])
 
 
@@ -483,7 +484,7 @@ def workers_of(broker):
 
 
 def memory_of(pid):
-    """All that can be read of a process's memory, piece by piece."""
+    """The readable memory of a process, piece by piece."""
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem",
                                                                    "rb") as memory:
         for line in maps:
@@ -498,8 +499,8 @@ def memory_of(pid):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root reads another process's memory")
 def test_the_process_knows_no_secret(start):
-    """Neither the gateway's token nor the sandbox's; no descriptor but its socket; no variable that
-    nobody chose."""
+    """Neither the gateway's token nor the sandbox's; no descriptor except its socket; only chosen
+    environment variables."""
     broker = start(LOOP,
                    environment={
                        "SECRET_OF_THE_USER": "do-not-pass",
@@ -508,18 +509,18 @@ def test_the_process_knows_no_secret(start):
     client = broker.client()
     client.request("/secure/x", read=False)
     eventually(lambda: workers_of(broker))
-    time.sleep(1)  # well in the script
+    time.sleep(1)  # by then the script runs
     resolver = resolver_of(broker)
     processes = [resolver, *workers_of(broker)]
     assert len(processes) == 2
     for pid in processes:
-        os.kill(pid,
-                signal.SIGSTOP)  # or the script's time would be over while its memory is searched
+        # otherwise the script's time limit would end while its memory is searched
+        os.kill(pid, signal.SIGSTOP)
     secrets = [SECRET.encode(), broker.token.encode(), b"do-not-pass", b"pw-of-proxy"]
     for pid in processes:
         environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
         assert not any(secret in environment for secret in secrets)
-        if not SANITIZED:  # its own memory map is terabytes
+        if not SANITIZED:  # a sanitizer's memory map has terabytes
             pieces = list(memory_of(pid))
             assert sum(map(len, pieces)) > 1 << 20
             assert not any(secret in piece for piece in pieces for secret in secrets)
@@ -556,7 +557,7 @@ def test_a_killed_process_is_no_silent_direct_connection(start, squid):
     assert response.status in (200, 502)
     assert broker.log_lines(1, name="plain")[0].get("proxy") == (f"localhost:{squid.port}" if
                                                                  response.status == 200 else None)
-    assert broker.get("/secure/x").status == 200  # known already
+    assert broker.get("/secure/x").status == 200  # known by then
 
 
 def test_no_process_where_none_is_needed(tmp_path):
@@ -566,7 +567,7 @@ def test_no_process_where_none_is_needed(tmp_path):
 
 
 def test_desktop_without_settings_is_direct(tmp_path, nginx, certificates):
-    """--proxy system, nothing in the environment, and a home that holds nothing."""
+    """--proxy system, no variables, and an empty home folder."""
     environment = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     with Broker(tmp_path,
                 rules={

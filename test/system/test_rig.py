@@ -1,5 +1,5 @@
-"""What the tests stand on: procfs, while a process changes that it looks at, and the end of a
-relay."""
+"""Tests of the harness: procfs while the observed process changes, and the end of the harness's own
+relay (broker_harness.py)."""
 import os
 import socket
 import subprocess
@@ -16,8 +16,8 @@ RESTLESS = ("import os, time\nend = time.monotonic() + 2\nwhile time.monotonic()
 
 
 def test_descriptors_that_come_and_go():
-    """Once there is a number that is gone before its name is read: then the plain way fails, and
-    ours does not."""
+    """Some descriptors are closed before their names are read: os.listdir and os.readlink fail
+    then, procfs does not."""
     gone = 0
     with subprocess.Popen([sys.executable, "-c", RESTLESS]) as process:
         while not procfs.has_ended(process.pid):
@@ -37,8 +37,8 @@ def test_descriptors_that_come_and_go():
 
 
 def test_a_relay_of_the_rig_that_has_ended_accepts_nobody():
-    """Its thread was left in accept(2): the next relay's listener got the number, and now and then
-    its clients, too."""
+    """When its thread stayed in accept(2), the next relay's listener could get the same descriptor
+    number, and the old thread its clients."""
     with Relay(None) as relay:
         assert relay.acceptor.is_alive()
     assert not relay.acceptor.is_alive()
@@ -47,7 +47,7 @@ def test_a_relay_of_the_rig_that_has_ended_accepts_nobody():
 
 
 def test_of_a_process_and_what_it_forked_the_eldest_is_found():
-    """Both have one command line until the child executes another program."""
+    """Both have the same command line until the child executes another program."""
     with subprocess.Popen(["sh", "-c", "sleep 60 & read end; kill $!"],
                           stdin=subprocess.PIPE) as parent:
         while not procfs.children(parent.pid):

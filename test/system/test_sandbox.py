@@ -1,5 +1,4 @@
-"""codev-sandbox against guests that behave, that fail and that mean harm. The guest is
-fake_guest.py: see there."""
+"""The launcher with guests that work, fail or attack it. The guest is fake_guest.py."""
 import base64
 import hashlib
 import json
@@ -96,7 +95,7 @@ for i in range(8):
     channel.send({'event': 'output', 'stream': 'stdout', 'data': data})
 """ + EXIT % "'code': 3" + "; guest.note('acked')"
     process = rig.start(scenario)
-    rig.wait_for_note("acked")  # the guest may power off although nobody has read yet
+    rig.wait_for_note("acked")  # the guest may power off before its output is read
     out = process.stdout.read()
     assert out == b"".join(bytes([i]) * 32768 for i in range(8))
     assert process.wait(PATIENCE) == 3
@@ -333,8 +332,8 @@ def qemu_arguments(rig, *options):
 
 @pytest.mark.parametrize("count", [1, 16, 17, 64])
 def test_where_the_folders_devices_are_on_the_bus(rig, count):
-    """A slot each, chosen by QEMU, as long as there are few; else eight in one, so that 64 need
-    eight of the 32."""
+    """With few folders each has its own slot, chosen by QEMU; otherwise eight share one, so that 64
+    need eight of the 32."""
     options = []
     for number in range(count):
         (rig.folder / f"m{number}").mkdir()
@@ -350,7 +349,7 @@ def test_where_the_folders_devices_are_on_the_bus(rig, count):
 
 @pytest.mark.parametrize("options", [[], ["--qemu-arg", "-icount", "--qemu-arg", "shift=0"]])
 def test_an_emulated_processor_is_told_its_counters_rate(rig, options):
-    """Where it is this host's own counter, which never changes its rate."""
+    """Where the guest gets this host's counter, which has a constant rate."""
     words = qemu_arguments(rig, *options)
     told = re.search(r" tsc_early_khz=(\d+)$", words[words.index("-append") + 1])
     constant = re.search(r"^flags\b.*\bnonstop_tsc\b",
@@ -486,7 +485,7 @@ def talk(connection):
 def serve(connection, port):
     tries.append(port)
     if len(tries) <= TRIES:
-        return                                     # the end instead of OK: nobody listens yet
+        return                                     # the end instead of OK: no listener yet
     connection.sendall(b'OK 1073741824\\n')
     line = b''
     while not line.endswith(b'\\n'):
@@ -505,7 +504,7 @@ channel.wait_for('shutdown')
 
 
 def way_in_scenario(talk, tries=0):
-    """A guest that refuses so many connections and then has `talk` speak on each."""
+    """A guest that refuses this many connections and then runs `talk` on each."""
     return (WAY_IN % talk).replace("TRIES", str(tries))
 
 
@@ -579,8 +578,7 @@ def test_a_reply_after_the_clients_end_of_sending_arrives_whole(rig):
 
 @pytest.mark.parametrize("last", [b"", b"\0", b"\0\5half"])
 def test_a_stream_that_breaks_off_inside_is_no_end_outside(rig, last):
-    """Who closed the connection to the guest, and why, does not matter: the server's end did not
-    come."""
+    """Whoever closed the connection to the guest: without the server's end piece it is an error."""
     part = f"""
     connection.sendall(b'a part')
     assert connection.recv(100) == b'go on'
@@ -688,7 +686,8 @@ for i in range(400):
 
 
 def test_time_is_told_when_the_guest_asks(rig):
-    """At once and of that moment, each question once; no file of events fills with it."""
+    """Each question gets one answer, at once and with the current time; the file of events does not
+    record them."""
     scenario = """
 channel = guest.ready()
 for number in (1, 2, 2**62):
@@ -703,7 +702,7 @@ for number in (1, 2, 2**62):
 
 
 def test_the_boot_configuration_has_the_time_at_which_it_is_sent(rig):
-    """Not that of the start of the machine, which needs seconds until it asks for it."""
+    """Not the time of the machine's start, which is seconds earlier."""
     scenario = """
 time.sleep(1)
 before = time.time_ns()
@@ -749,8 +748,8 @@ def test_help_and_version():
 
 
 def test_what_faces_the_guest_gets_no_secret_of_the_environment(rig):
-    """A guest that breaks out of the virtual machine reads the environment of what it broke into.
-    """
+    """A guest that breaks out of the virtual machine could read the environment of the process that
+    it took over."""
     status, _, err = rig.run(
         "guest.note({'environment': sorted(os.environ)}); channel = guest.ready(); " +
         EXIT % "'code': 0",

@@ -1,5 +1,5 @@
-"""A guest whose kernel and init are somebody else's: what it says must not pass for the host's own
-word, nor reach a terminal."""
+"""A guest whose kernel and init an attacker controls: its messages must not be taken for the host's
+own, nor send control sequences to a terminal."""
 import json
 import os
 import pty
@@ -49,8 +49,8 @@ def test_warnings_without_end_are_told_for_a_while(rig):
 
 
 def on_terminal(rig, scenario, *arguments, which):
-    """What a terminal gets that is standard output, or error, of a run whose other descriptors are
-    none."""
+    """What a terminal receives that is standard output, or error, of a run whose other descriptors
+    are no terminals."""
     ours, theirs = pty.openpty()
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, which: theirs}
     process = rig.start(scenario, *arguments, **streams)

@@ -1,5 +1,5 @@
-"""No code that exists for tests alone is in a shipped program: by the symbols of the programs
-before they are stripped."""
+"""Shipped programs contain no code for tests, according to their symbols before they are
+stripped."""
 import os
 import pathlib
 import re
@@ -9,17 +9,17 @@ import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("CODEV_BUILD", TOP / "build"))
-# guest programs are linked with symbols beside their objects, and stripped into build/guest
+# guest programs with symbols are beside their objects; build/guest has the stripped ones
 OBJECTS = BUILD / "obj" / os.environ.get("CODEV_ARCH", os.uname().machine)
 SHIPPED = (OBJECTS / "codev-init", OBJECTS / "codev-agent", BUILD / "bin" / "codev-sandbox",
            BUILD / "bin" / "codev-broker")
-# What hooks for tests are called.
+# Names of hooks for tests.
 FORBIDDEN = re.compile(r"^(__wrap_|__real_)|fail_stage|on_purpose|(^|_)(fake|mock|hook)(_|$)")
 DEFINITION = re.compile(r"^(?:\w[\w *]*[ *])(\w+)\([^;{]*\)\n\{", re.MULTILINE)
 
 
 def symbols(program, kinds="Tt"):
-    """Names that a program or an archive defines: functions, if nothing else is said."""
+    """Names that a program or an archive defines; by default of functions."""
     output = subprocess.run(["nm", "--defined-only", program], check=True, capture_output=True,
                             text=True).stdout
     found = re.findall(r"^[0-9a-f]+ (\w) ([\w$]+)", output, re.MULTILINE)
@@ -37,14 +37,14 @@ def functions(*folders):
 
 @pytest.fixture(scope="module")
 def of_tests():
-    """Functions that only files of tests define."""
+    """Functions that only the tests' files define."""
     product = functions("agent", "common", "host-broker", "init", "nft", "qemu-harness/launcher")
     return functions("test", "qemu-harness/probe", "qemu-harness/wsl-rig") - product - {"main"}
 
 
 @pytest.fixture(scope="module")
 def of_libraries():
-    """A library may define a name that a test uses too."""
+    """A library may define a name that a test defines too."""
     archives = (BUILD / "sysroot").rglob("lib*.a")
     return {name for archive in archives for name in symbols(archive, "TtWw")}
 
@@ -60,7 +60,7 @@ def test_no_symbol_of_test_code(program, of_tests, of_libraries):
 
 
 def test_the_test_build_is_told_apart(of_tests):
-    """The same look at a program that is for tests: so the one above can fail."""
+    """The same check of a program for tests: it shows that the check above can fail."""
     found = symbols(OBJECTS / "codev-init-fail-stage")
     assert [name for name in found if FORBIDDEN.search(name)]
     assert "fail_on_purpose" in found & of_tests

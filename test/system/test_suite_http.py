@@ -1,9 +1,8 @@
-"""Raw requests and JSON texts that others wrote, against the real broker process.
+"""Raw requests and JSON texts of third-party suites, against the real broker process.
 
-Each raw request goes to the broker on a connection of its own, whole and byte by byte: once as it
-is, for its verdict, and once aimed at a recording upstream, for what reaches it. The rules' suite
-goes through `codev-broker --check`.
-"""
+Each raw request is sent on its own connection, whole and byte by byte: once unchanged, to check the
+verdict, and once directed to a recording upstream, to check what reaches it. `codev-broker --check`
+runs the rules' suite."""
 import collections
 import concurrent.futures
 import itertools
@@ -25,10 +24,11 @@ WAYS = {"whole": 1 << 30, "bytewise": 1}
 
 
 class Conversation:
-    """What a connection brought: statuses of its answers, and whether the broker closed it."""
+    """The results of a connection: the statuses of its answers, and whether the broker closed
+    it."""
 
     def __init__(self, broker, raw, piece, patience, is_answered=lambda: False):
-        """Silence is no answer, unless the upstream gives one: then it is waited for."""
+        """Silence counts as no answer, unless the upstream answers: then the answer is awaited."""
         self.answers, self.closed = b"", False
         with broker.client() as client:
             client.socket.settimeout(patience)
@@ -36,12 +36,12 @@ class Conversation:
                 for start in range(0, len(raw), piece):
                     client.send(raw[start:start + piece])
                 if not select.select([client.socket], [], [], patience)[0]:
-                    broker.get("/nope")  # all that it was sent before this it has read by now
+                    broker.get("/nope")  # it has read everything that was sent before this
                     time.sleep(SILENCE)
                     client.socket.settimeout(PATIENCE if is_answered() else SILENCE)
                 while data := client.socket.recv(65536):
                     self.answers += data
-                    client.socket.settimeout(SILENCE)  # for what may follow the first answer
+                    client.socket.settimeout(SILENCE)  # for data after the first answer
                 self.closed = True
             except TimeoutError:
                 pass
@@ -91,16 +91,16 @@ def test_verdict_of_every_raw_request(tmp_path, way):
 # --- what reaches the upstream --------------------------------------------------------------------
 
 def aimed(case, number, every):
-    """The raw request with its target under the rule `w` and the case's number; with `every`, all
-    its request lines."""
+    """The raw request with its target changed to the rule `w` and the case's number; with `every`,
+    in all its request lines."""
     return re.sub(
         rb"(?:\A(?:\r\n)*|(?<=\n))([!-~]+[ \t]+)/" if every else rb"\A((?:\r\n)*[!-~]+[ \t]+)/",
         rb"\1/w/c%d/" % number, case["raw"])
 
 
 def content_of(raw):
-    """(method, target, body) of a request that the broker has served, read leniently: it must be
-    what the upstream saw."""
+    """(method, target, body) of a request that the broker has served, parsed leniently: it must
+    equal what the upstream got."""
     head, _, rest = raw.lstrip(b"\r\n").partition(b"\r\n\r\n")
     method, target, _ = head.split(b"\r\n")[0].split(b" ")
     fields = {
@@ -119,11 +119,11 @@ def content_of(raw):
 @pytest.mark.parametrize("every", [False, True], ids=["first", "every"])
 @pytest.mark.parametrize("way", WAYS)
 def test_one_request_is_one_request_upstream(tmp_path, way, every):
-    """The recording upstream sees exactly the request that was answered from there, or none, and
-    never more requests than the log has. "every": the suite's pipelined requests are aimed too, and
-    what might be a second request in a body."""
+    """The recording upstream gets exactly the request that it answers, or none, and never more
+    requests than the log has. "every": the suite's pipelined requests, and possible second requests
+    in a body, are directed to it too."""
     cases = raw_requests()
-    if every:  # those that hold more than one line like a request's
+    if every:  # those with more than one line like a request line
         cases = [
             case for case in cases if len(re.findall(rb"(?:\A|\n)[!-~]+[ \t]+/", case["raw"])) > 1
         ]
@@ -179,8 +179,8 @@ MEANINGS = ("expected an object of name to URL", "the URL ", "a rule's name",
 
 
 def test_every_json_text_as_rules(tmp_path):
-    """n_ is refused as malformed at a position; what is wrong with a y_ is only what it says; i_
-    may be either."""
+    """n_ is refused as malformed, with a position; y_ is well-formed, so only its content may be
+    refused; i_ may be either."""
     files = sorted(suite("json/test_parsing").iterdir())
     tmp_path.chmod(0o700)
     token = tmp_path / "token"

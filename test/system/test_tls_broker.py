@@ -1,5 +1,5 @@
-"""The broker's TCP port as strangers meet it: TLS 1.2 with one key, two suites, and nothing else.
-"""
+"""The broker's TCP port for unauthenticated peers: TLS 1.2 with one key and two cipher suites, and
+nothing else."""
 
 import contextlib
 import hashlib
@@ -30,7 +30,7 @@ def is_served(broker):
         return client.request("/nothing").status == 404
 
 
-# --- what the ready line says ---------------------------------------------------------------------
+# --- contents of the ready line -------------------------------------------------------------------
 
 def test_the_ready_line_has_the_port_that_was_taken_and_the_pin(tmp_path):
     with SecureBroker(tmp_path, listen=["tcp:127.0.0.1:0",
@@ -60,7 +60,7 @@ def test_a_port_that_is_taken(broker, tmp_path):
 # --- independent peers ----------------------------------------------------------------------------
 
 def messages(stream):
-    """[(type, body)] of the handshake messages in the clear records that a peer sent."""
+    """[(type, body)] of the handshake messages in a peer's unencrypted records."""
     handshake, found = b"", []
     while len(stream) >= 5 and stream[0] == 22:
         length = struct.unpack(">H", stream[3:5])[0]
@@ -98,7 +98,7 @@ def test_openssl_agrees_on_all_but_the_certificate(broker):
 
 
 def shake(broker, context):
-    """What Python's ssl (another implementation) says of the broker."""
+    """A handshake with the broker by Python's ssl, another implementation."""
     with broker.connect() as sock:
         try:
             with context.wrap_socket(sock):
@@ -161,7 +161,7 @@ def test_other_curves_and_hashes_are_refused(broker, option):
     assert done.returncode != 0 and "handshake failure" in done.stderr, done.stderr
 
 
-# --- what is no TLS -------------------------------------------------------------------------------
+# --- input that is not TLS ------------------------------------------------------------------------
 
 HELLO = bytes.fromhex("1603010200")
 NO_TLS = {
@@ -180,7 +180,8 @@ NO_TLS = {
 
 @pytest.mark.parametrize("name", NO_TLS)
 def test_what_is_no_tls_is_closed_at_once_without_an_answer(broker, name):
-    """Not by the time limit: once in a few tries, for a test may be held up as long."""
+    """Earlier than the time limit. One success in a few tries is enough, as a busy machine may
+    delay the test as long."""
     def closes_at_once():
         with broker.connect() as sock:
             began = time.monotonic()
@@ -204,7 +205,7 @@ def test_the_log_names_strangers_but_not_what_they_said(tmp_path):
 
 
 def first_hello(broker):
-    """What an agent sends first."""
+    """The first bytes that a relay sends."""
     with Wire(broker.address) as wire, agent_to(
             broker, [wire.endpoint]) as (_, front), AgentClient(front) as client:
         assert client.request("/nothing").status == 404
@@ -212,8 +213,9 @@ def first_hello(broker):
 
 
 def test_silence_and_half_handshakes_do_not_stand_in_the_way(broker):
-    """65 strangers, one more than may be unauthenticated, each stuck at another byte of a real
-    hello. Nobody who knows the key waits longer than their time, and none of them gets a word."""
+    """65 unauthenticated connections, one more than the limit, each stopped at another byte of a
+    real ClientHello. A client with the key waits no longer than their time limit, and none of them
+    gets an answer."""
     hello = first_hello(broker)
     before = broker.descriptors()
     began = time.monotonic()
@@ -229,7 +231,7 @@ def test_silence_and_half_handshakes_do_not_stand_in_the_way(broker):
 
 
 def test_floods_of_empty_records_and_warnings_starve_nobody(broker):
-    """A peer that never stops sending what costs it nothing."""
+    """A peer that keeps sending records that are cheap to make."""
     flood = [(b"\x16\x03\x01\x00\x00" * 3000), (b"\x15\x03\x01\x00\x02\x01\x5a" * 2000)]
     with contextlib.ExitStack() as stack:
         for data in flood:

@@ -1,5 +1,5 @@
-"""The real agent before the real broker over TCP: what crosses the network, whole or visibly
-broken, and to whom."""
+"""The real relay in front of the real broker over TCP: what crosses the network, that it is
+complete or visibly broken, and which peer gets it."""
 
 import contextlib
 import os
@@ -60,7 +60,7 @@ def test_each_connection_has_keys_of_its_own(broker):
 
 @pytest.mark.parametrize("field", [1, 16000, 16400, 33000, 60000])
 def test_heads_of_any_size(broker, field):
-    """Heads and bodies that begin and end in the midst of records, and larger than one."""
+    """Heads and bodies that begin and end inside records, and some larger than one record."""
     with agent_to(broker) as (_, front), AgentClient(front) as client:
         for length in (0, 1, 16383, 16385, 100_000):
             answer = client.request("/up/x", "POST", [f"X-Long: {'a' * field}"], b"b" * length)
@@ -68,7 +68,7 @@ def test_heads_of_any_size(broker, field):
 
 
 def test_a_pipeline_of_requests(broker):
-    """Whatever the broker takes from TLS and does not want yet is there when it does."""
+    """Bytes that the broker has read from TLS before it needs them are kept."""
     lengths = [index * 2711 % 40_000 for index in range(60)]
     with agent_to(broker) as (_, front), AgentClient(front) as client:
         requests = [
@@ -80,11 +80,11 @@ def test_a_pipeline_of_requests(broker):
                 assert client.response().body == b"%d" % length
 
 
-# --- who gets the token ---------------------------------------------------------------------------
+# --- which peer gets the token --------------------------------------------------------------------
 
 class Impostor:
-    """A process that has taken over the broker's port: records every byte, and may speak TLS with a
-    key of its own."""
+    """A process that has taken over the broker's port: it records every byte, and may speak TLS
+    with its own key."""
 
     def __init__(self, context=None, answer=True):
         self.listener, self.context, self.answer = listen_tcp(), context, answer
@@ -185,7 +185,7 @@ def test_who_takes_over_the_port_gets_no_byte_of_the_token(broker, tmp_path, kin
         reason = "does not speak its TLS" if kind == "plain" else "another key than the pinned one"
         assert reason in answer.json["error"]["message"]
         heard = bytes(impostor.up if kind == "another broker" else impostor.heard)
-        assert heard[:1] == b"\x16"  # it did get a hello
+        assert heard[:1] == b"\x16"  # it got a ClientHello
         for secret in (broker.token.encode(), MARK, b"CODEV"):
             assert secret not in heard
         if kind == "openssl with another key":
@@ -215,7 +215,7 @@ def test_one_that_says_nothing_costs_its_time_and_the_next_is_tried(broker):
         began = time.monotonic()
         with AgentClient(front) as client:
             assert client.request("/up/x").status == 200
-            assert time.monotonic() - began > 1  # it did wait for it
+            assert time.monotonic() - began > 1  # the relay waited for it
         with AgentClient(front) as client:
             assert client.request("/up/x").status == 200
         assert mute.accepted == 1
@@ -228,13 +228,13 @@ def test_a_new_broker_with_a_new_key_after_a_new_record(broker, tmp_path, upstre
             assert old.request("/up/x").status == 200
             agent.send(dial=other.endpoints, secret=other.token, pin=other.pin)
             eventually(lambda: count(other, front) > 0)
-            assert old.request("/up/x").status == 200  # what is under way goes on
+            assert old.request("/up/x").status == 200  # connections in progress continue
 
 
 def test_a_new_record_reaches_those_who_are_on_their_way(broker):
-    """A client whose agent shakes hands with somebody who says nothing gets to the broker that the
-    new record names, before the handshake's own limit of 5 s. (Once in a few tries: a test may be
-    held up for longer than that.)"""
+    """A client whose relay is in a handshake with a silent peer reaches the broker that the new
+    record names, before the handshake's own limit of 5 s. (One success in a few tries is enough, as
+    a busy machine may delay the test for longer.)"""
     def goes_on_at_once():
         began = time.monotonic()
         with Impostor(answer=False) as mute, agent_to(
@@ -260,7 +260,7 @@ def test_the_gateway_is_read_from_the_route_at_each_dial(broker, tmp_path):
     table = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n" \
             "eth0\t00000000\t{}\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
     route = tmp_path / "route"
-    route.write_text(table.format("0200007F"))  # 127.0.0.2, where nobody listens
+    route.write_text(table.format("0200007F"))  # 127.0.0.2, where there is no listener
     front = listen_tcp()
     forward = {
         "role": "broker",
@@ -272,7 +272,7 @@ def test_the_gateway_is_read_from_the_route_at_each_dial(broker, tmp_path):
     with open(route, "rb") as file, front, running([forward], route=file):
         with AgentClient(front) as client:
             assert client.request("/up/x").status == 502
-        with open(route, "w") as changed:  # in place, as the kernel's table
+        with open(route, "w") as changed:  # written in place, as the kernel changes its table
             changed.write(table.format("0100007F"))
         with AgentClient(front) as client:
             assert client.request("/up/x").status == 200
@@ -281,14 +281,15 @@ def test_the_gateway_is_read_from_the_route_at_each_dial(broker, tmp_path):
 # --- whole, or visibly broken ---------------------------------------------------------------------
 
 def test_an_answer_that_ends_by_closing_is_whole_or_broken(broker):
-    """HTTP/1.0 has no other sign than the end: close_notify, or a reset."""
+    """An HTTP/1.0 answer is delimited only by the end of the connection: close_notify, or a
+    reset."""
     with Wire(broker.address) as wire, agent_to(broker, [wire.endpoint]) as (_, front):
         with AgentClient(front) as client:
             client.send(b"GET /up/stream/5 HTTP/1.0\r\nHost: x\r\n\r\n")
             assert read_all(client.socket).endswith(b"piece 4\n")
         with AgentClient(front) as client:
             client.send(b"GET /up/stream/10000000 HTTP/1.0\r\nHost: x\r\n\r\n"
-                        )  # more than all buffers on the way take
+                        )  # more than all buffers on the way hold
             client.read_until(b"piece 1\n")
             wire.cut()
             with pytest.raises(ConnectionResetError):
@@ -296,8 +297,8 @@ def test_an_answer_that_ends_by_closing_is_whole_or_broken(broker):
 
 
 def test_a_quiet_connection_ends_cleanly(tmp_path, upstream):
-    """Between requests: a client that keeps its connection must not take the broker's time limit
-    for a break."""
+    """Between requests: a client that keeps its connection must not see the broker's time limit as
+    a broken connection."""
     with SecureBroker(tmp_path, rules=rules_of(upstream), options=["--idle-timeout",
                                                                    "3s"]) as broker:
         with agent_to(broker) as (_, front), AgentClient(front) as client:
@@ -307,7 +308,7 @@ def test_a_quiet_connection_ends_cleanly(tmp_path, upstream):
 
 @pytest.mark.parametrize("damage", ["one bit", "a byte more", "a piece twice", "a piece less"])
 def test_a_spoiled_stream_breaks(broker, damage):
-    """In the midst of an answer. (Before its first byte the agent would say 502.)"""
+    """In the middle of an answer. (Before its first byte the relay would answer 502.)"""
     done = []
 
     def spoil(up, position, data):
@@ -365,17 +366,17 @@ def test_a_hundred_aborted_transfers_leave_nothing_behind(broker):
 # --- many, and slow -------------------------------------------------------------------------------
 
 def test_readers_that_pause_until_all_rings_are_full(broker):
-    """Records then end in the midst of the agent's ring, at its end, and where there is no room for
-    another: whatever was taken from the socket is delivered, though no event tells of it any more.
-    """
+    """Records then end in the middle of the relay's ring, at its end, and where there is no room
+    for another: bytes that were read from the socket are delivered, although no further event
+    reports them."""
     with agent_to(broker) as (_, front), contextlib.ExitStack() as stack:
         front.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF,
-                         65536)  # inherited by what the agent accepts
+                         65536)  # inherited by connections that the relay accepts
         lengths = range(1_000_000, 1_400_000, 17_777)
         clients = [stack.enter_context(AgentClient(front)) for _ in lengths]
         for client, length in zip(clients, lengths):
             client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF,
-                                     200_000)  # more than a segment of loopback
+                                     200_000)  # more than one segment on loopback
             client.send(f"GET /up/zeros/{length} HTTP/1.1\r\nHost: x\r\n\r\n")
         time.sleep(0.5)
         for client, length in zip(clients, lengths):
@@ -398,7 +399,7 @@ def test_one_stalled_and_fifty_live(broker):
 
 
 def test_connections_one_after_another(broker):
-    """CONNECTIONS=10000 for the long run."""
+    """CONNECTIONS=10000 makes a long run."""
     number = int(os.environ.get("CONNECTIONS", 200 if SANITIZED else 2000))
     with agent_to(broker) as (agent, front):
         with AgentClient(front) as client:
@@ -421,7 +422,8 @@ def ticks(pid):
 
 @pytest.mark.skipif(SANITIZED, reason="sanitizers take processor time of their own")
 def test_nobody_spins_while_nothing_moves(broker):
-    """Idle, stalled in either direction, half a hello, and a client that only listens."""
+    """Idle connections, connections stalled in either direction, half a ClientHello, and a client
+    that only reads."""
     with agent_to(broker) as (agent, front), contextlib.ExitStack() as stack:
         idle, stalled, pushing = (stack.enter_context(AgentClient(front)) for _ in range(3))
         assert idle.request("/up/x").status == 200

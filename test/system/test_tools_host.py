@@ -1,10 +1,9 @@
-"""The machine's own package clients, newer than the guest image's, before a real broker and the
-world of test/world: with the environment that codev-init would set, which its own code prints, and
-nothing else.
+"""This machine's own package clients, newer than the guest image's, with a real broker and the
+registries of test/world, and only the environment that codev-init would set, which its own code
+prints.
 
-What runs in a sandbox is tested in test/qemu/test_tools.py; here the same commands
-(test/world/inside.sh) run in a second, and the broker may be one with sanitizers.
-"""
+test/qemu/test_tools.py tests the same commands (test/world/inside.sh) in a sandbox; here they run
+in a second, and the broker may have sanitizers."""
 import json
 import os
 import pathlib
@@ -46,7 +45,8 @@ SECONDS = 300
 
 
 class PortRelay(Relay):
-    """On a port that is known before the broker runs: it writes it into documents."""
+    """A relay on a port that is known before the broker starts, as the broker writes it into
+    documents."""
 
     def __init__(self, broker, listener):
         self.broker, self.listener = broker, listener
@@ -125,7 +125,7 @@ def test_a_missing_companion_is_named(missing, outside, case):
 
 
 def test_without_the_broker_the_documents_lead_elsewhere(outside):
-    """What the world serves does name second hosts: else the tests above would show nothing."""
+    """The control: the documents of test/world do link to further hosts."""
     for name, path in (("npm", "world-app"), ("pypi", "simple/world-app/"), ("crates",
                                                                              "config.json")):
         said = subprocess.run([

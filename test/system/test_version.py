@@ -1,4 +1,4 @@
-"""The version is one number, in the file VERSION: every program says it."""
+"""Every program prints the version in the file VERSION."""
 import os
 import pathlib
 import subprocess

@@ -1,9 +1,9 @@
-"""`codev-init --wsl` on this machine's kernel, in a pretended WSL (wsl_namespaces.py): what a start
-gives, what it leaves alone, how it ends, and what happens when somebody kills or changes parts of
-it.
+"""`codev-init --wsl` on this machine's kernel, in a simulated WSL (wsl_namespaces.py): the result
+of a start, what it leaves unchanged, how it ends, and what happens when parts of it are killed or
+changed.
 
 Needs root and a kernel with nf_tables, overlayfs and namespaces; skipped with the reason otherwise.
-What only another kernel can show (modules that are missing, binfmt, vsock) is tested in the rig of
+Cases that need another kernel (missing modules, binfmt, vsock) are tested with the WSL rig in
 test/qemu."""
 import base64
 import contextlib
@@ -75,8 +75,7 @@ def nothing_left(rig):
 
 
 def shell(rig, script, **more):
-    """Runs a script as the server of a sandbox, and returns what it wrote, with its end and exit
-    status."""
+    """Runs a script as the server of a sandbox; its output, its last event and the exit status."""
     sandbox = rig.start(rig.config(argv=["sh", "-c", script], port=None, **more))
     last, status = sandbox.end()
     return sandbox.output_of().decode(), last, status
@@ -221,8 +220,8 @@ def test_signals_reach_the_server(rig):
 
 @pytest.mark.parametrize("stdio", ["socket", "tty"])
 def test_other_standard_streams(rig, stdio):
-    """A long line comes through whole, also over a terminal, which neither echoes it nor cuts it at
-    4095 bytes."""
+    """A long line is not changed, also over a terminal, which neither echoes it nor cuts it at 4095
+    bytes."""
     secret = "s" * 60000
     sandbox = rig.ready(rig.config(server={"env": {"LONG": secret}}), stdio=stdio)
     assert secret not in repr(sandbox.events)
@@ -232,24 +231,25 @@ def test_other_standard_streams(rig, stdio):
 
 
 def test_descriptors_that_cannot_be_opened_again(rig):
-    """As a user who may not open the pipes: then they are used as they are, never waited for."""
+    """As for a user who may not open the pipes again: they are used as they are, and never
+    block."""
     last, status = rig.start(rig.config(), user=65534).end()
     assert (last["event"], last["stage"], status) == ("failed", "base", 1)
 
 
 def test_shared_descriptions_stay_blocking(rig):
-    """What another process holds of the same pipe or socket does not become non-blocking."""
+    """Descriptors of the same pipe or socket in other processes do not become non-blocking."""
     for kind in ("pipe", "socket"):
         sandbox = rig.ready(stdio=kind)
         flags = pathlib.Path(f"/proc/{sandbox.process.pid}/fdinfo").glob(
-            "[01]")  # nsenter's own, the same descriptions
+            "[01]")  # nsenter's descriptors share the same descriptions
         for entry in flags:
             text = dict(line.split(":\t") for line in entry.read_text().splitlines()[:3])
             assert int(text["flags"], 8) & os.O_NONBLOCK == 0, kind
         sandbox.shutdown()
 
 
-# ---- what is seen inside ----
+# ---- the view from inside ----
 
 def test_windows_and_wsl_are_hidden(rig):
     script = """
@@ -302,8 +302,8 @@ def test_the_sandbox_is_confined(rig):
 
 
 def test_nothing_gets_out(rig):
-    """To live listeners of the VM's network and of Windows, over TCP, each at once and none seen.
-    """
+    """Connections to running TCP listeners of the VM's network and of Windows fail at once, and no
+    listener sees one."""
     def serve(family, address):
         def make():
             listener = socket.socket(family)
@@ -330,7 +330,7 @@ def test_nothing_gets_out(rig):
                                                                               53), ("1.1.1.1", 443)]
     ]
     for address, port in targets[:6]:
-        rig.connect((address, port)).close()  # they are live
+        rig.connect((address, port)).close()  # the listeners work
     for listener in listeners:
         while True:
             try:
@@ -352,8 +352,8 @@ def test_nothing_gets_out(rig):
 
 
 def test_who_starts_it_leaves_no_mark(rig):
-    """A umask, a variable, a signal that is ignored, a limit: nothing of these comes in. A crash
-    starts nobody's handler."""
+    """The sandbox inherits no umask, variable, ignored signal or limit. A crash starts no core
+    handler."""
     prefix = ["sh", "-c", "umask 077; trap '' HUP USR1; export MARK=1; exec \"$@\"", "sh"]
     script = """
         umask; env | grep -c MARK; grep -E '^Sig(Ign|Blk)' /proc/self/status | cut -f2;
@@ -368,8 +368,8 @@ def test_who_starts_it_leaves_no_mark(rig):
 
 
 def test_cgroups_lie_below_the_group_it_was_started_in(rig):
-    """Whatever that is called and wherever cgroup2 is mounted; nothing above it is written, and all
-    of it goes away."""
+    """Whatever that cgroup's name and wherever cgroup2 is mounted; nothing above it is written, and
+    its cgroups are removed."""
     base = next(
         (path for path in (pathlib.Path("/sys/fs/cgroup/unified"), pathlib.Path("/sys/fs/cgroup"))
          if (path / "cgroup.procs").exists()), None)
@@ -481,14 +481,14 @@ def test_two_sandboxes_do_not_meet(rig):
         eventually(ask, f"{name} answers: {answers}")
     assert answers == {"first": b"first\nprivate\n", "second": b"second\n\n"}
     assert first.shutdown()[1] == 0
-    with rig.way_in(second) as stream:  # and the other lives on
+    with rig.way_in(second) as stream:  # and the other one continues
         stream.sendall(b"\n")
         assert stream.recv(100).startswith(b"second")
     assert second.shutdown()[1] == 0
 
 
 def test_several_start_at_once(rig):
-    """Their cgroups are made and swept under one lock; each has its own port."""
+    """Their cgroups are made and removed under one lock; each has its own port."""
     sandboxes = [rig.start(rig.config()) for _ in range(5)]
     ports = {sandbox.until("ready")["way_in"] for sandbox in sandboxes}
     assert len(ports) == len(sandboxes)
@@ -526,7 +526,7 @@ def test_the_process_outside_is_killed(rig):
     os.kill(sandbox.outer, signal.SIGKILL)
     eventually(lambda: not [pid for pid in mine if procfs.state(pid)],
                "no process of the sandbox is left")
-    again = rig.ready(rig.config(id=sandbox.config["id"]))  # whatever it left behind
+    again = rig.ready(rig.config(id=sandbox.config["id"]))  # in spite of leftovers
     assert again.shutdown()[1] == 0
 
 
@@ -564,7 +564,7 @@ def test_an_agent_is_killed(rig, which):
     os.kill(before, signal.SIGKILL)
     warning = sandbox.until("warning")
     assert "codev-agent ended (signal 9) and is started again" in warning["text"]
-    eventually(lambda: find() not in (None, before), "a new agent")
+    eventually(lambda: find() not in (None, before), "a new relay")
     rig.way_in(sandbox).close()
     assert sandbox.shutdown()[1] == 0
 
@@ -573,7 +573,7 @@ def test_an_agent_that_dies_again_and_again_ends_the_sandbox(rig):
     sandbox = rig.ready()
     while True:
         agent = eventually(lambda: sandbox.outer_agent() or sandbox.process.poll() is not None,
-                           "an agent, or the end")
+                           "a relay, or the end")
         if agent is True:
             break
         try:
@@ -591,7 +591,7 @@ def test_an_agent_that_dies_again_and_again_ends_the_sandbox(rig):
 # ---- the firewall ----
 
 def ruleset(run, *more):
-    """What nft says of a namespace, without what differs by chance."""
+    """The ruleset of a namespace as nft lists it, without parts that vary."""
     rows = json.loads(run("nft", "--json", "list", "ruleset", *more).stdout)["nftables"]
     for row in rows:
         for body in row.values():
@@ -622,7 +622,8 @@ def test_a_flush_outside_changes_nothing(rig):
     rig.vm.run("nft", "flush", "ruleset")
     assert sandbox.inside("nft", "list", "ruleset").stdout == before
     for command in (["delete", "table", "inet", "codev"], ["flush", "table", "inet", "codev"]):
-        assert sandbox.inside("nft", *command, check=False).returncode != 0  # it is owned
+        # the table has an owner
+        assert sandbox.inside("nft", *command, check=False).returncode != 0
     sandbox.inside("nft", "flush", "ruleset")
     assert sandbox.inside("nft", "list", "ruleset").stdout == before
     rig.way_in(sandbox).close()
@@ -631,8 +632,8 @@ def test_a_flush_outside_changes_nothing(rig):
 
 
 class Loop:
-    """connect() to a live listener of Windows from inside, as root, again and again, until it is
-    ended."""
+    """Calls connect() to a running listener of Windows from inside, as root, repeatedly, until it
+    is ended."""
 
     def __init__(self, rig, sandbox):
         self.listener = wsl_namespaces.in_network(rig.windows.pid, lambda: socket.create_server(
@@ -663,7 +664,7 @@ class Loop:
 
 
 def test_a_rule_that_is_deleted_inside_is_restored(rig):
-    """By the only one who can: somebody who takes the owner's socket out of PID 1."""
+    """Deleted by a process that copied the owner's socket from PID 1, as no other process can."""
     sandbox = rig.ready()
     loop = Loop(rig, sandbox)
     wanted, took = ruleset(sandbox.inside), []
@@ -688,7 +689,7 @@ def test_a_firewall_that_cannot_be_restored_kills_everything(rig):
     inner = sandbox.inner()
     with netlink_hook.owner_socket(inner) as owner, \
             wsl_namespaces.in_network(inner, netlink_hook.open_socket) as thief:
-        os.kill(inner, signal.SIGSTOP)  # or it would be quicker
+        os.kill(inner, signal.SIGSTOP)  # otherwise it would be quicker
         netlink_hook.delete_table(owner)
         netlink_hook.own_table(thief)
         begin = time.monotonic()
@@ -699,7 +700,7 @@ def test_a_firewall_that_cannot_be_restored_kills_everything(rig):
                 pid for pid in mine
                 if pid not in (inner, sandbox.outer_agent()) and not procfs.has_ended(pid)
             ], "all of the server is dead")
-        assert time.monotonic() - begin < 10  # at once; this machine may be busy
+        assert time.monotonic() - begin < 10  # normally at once; this machine may be busy
         assert loop.end() == 0
     last, status = sandbox.end()
     assert (last["event"], last["stage"], status) == ("failed", "firewall", 1)
@@ -709,8 +710,8 @@ def test_a_firewall_that_cannot_be_restored_kills_everything(rig):
 # ---- refusals ----
 
 def refused(rig, stage, words, **more):
-    """The start is refused in this stage, for this reason, before any child ran, and nothing of a
-    table is left."""
+    """Asserts that the start is refused in this stage, for this reason, before any child ran, and
+    that no table is left."""
     sandbox = rig.start(None, **more)
     sandbox.send(rig.config())
     last, status = sandbox.end()
@@ -766,7 +767,7 @@ server.serve_forever()
 
 
 class Broker:
-    """codev-broker on Windows' side, and a gateway behind it."""
+    """codev-broker on the side of Windows, and a gateway behind it."""
 
     def __init__(self, rig):
         enter = ["nsenter", "-t", str(rig.windows.pid), "-n"]
@@ -810,8 +811,8 @@ FETCH = [
 
 
 def fetch(rig, sandbox, path):
-    """What the server's wget says; nothing when the way in was closed, as while an agent is started
-    again."""
+    """The output of the server's wget; nothing when the way in was closed, as while a relay is
+    restarted."""
     stream = rig.way_in(sandbox)
     if stream is None:
         return ""
@@ -826,12 +827,12 @@ def test_a_request_goes_to_the_gateway(rig, broker):
     checks = {check["name"]: check["ok"] for check in sandbox.ready["checks"]}
     assert checks["broker-answers"] is True
     assert fetch(rig, sandbox, "/gateway/hello") == "path /hello key Bearer the-real-credential"
-    # the outer agent's death breaks nothing that is not in flight
+    # the death of the outer relay breaks only connections in progress
     os.kill(sandbox.outer_agent(), signal.SIGKILL)
     sandbox.until("warning")
     eventually(lambda: fetch(rig, sandbox, "/gateway/again").startswith("path /again"),
                "the new one works")
-    # the broker is started anew: another port, another key, another token
+    # the broker is restarted: another port, another key, another token
     other = Broker(rig)
     sandbox.send({"command": "relay", "relay": other.relay})
     broker.process.terminate()
@@ -851,7 +852,7 @@ def test_a_wrong_token_or_pin_is_no_start(rig, broker):
 
 
 def test_secrets_are_where_they_are_needed_only(rig, broker):
-    """The token is in the memory of the outer agent, PID 1 and the process outside; in no argument,
+    """The token is in the memory of the outer relay, PID 1 and the process outside; in no argument,
     environment or file."""
     sandbox = rig.ready(rig.config(argv=FETCH, relay=broker.relay))
     token = broker.relay["token"].encode()

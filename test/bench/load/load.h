@@ -1,7 +1,7 @@
 /* The peers of whatever is measured: one program is the server behind it and the client before it,
  * so that every program under test meets the same bytes, the same system calls and the same clock.
  *
- * Everything speaks a small part of HTTP/1.1, which byte relays pass on and HTTP proxies understand:
+ * Everything uses a small part of HTTP/1.1 that byte relays pass on and HTTP proxies understand:
  *
  *     GET .../N        answered with N bytes
  *     POST .../N       the same, after the body was read (Content-Length)

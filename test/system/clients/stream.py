@@ -1,4 +1,4 @@
-"""usage: stream.py BASE: as stream.mjs, with Debian's python3-requests."""
+"""usage: stream.py BASE: does the same as stream.mjs, with Debian's python3-requests."""
 import json
 import sys
 
