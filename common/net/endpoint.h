@@ -1,7 +1,9 @@
 /* Addresses as the boot configuration, the broker and the relay write them.
  *
- *     vsock:CID:PORT   a peer to dial          vsock:PORT        where to listen
- *     tcp:HOST:PORT    HOST an IPv4 or [IPv6] literal, or `gateway` (the default route's, at each dial)
+ *     vsock:CID:PORT   a peer to dial
+ *     vsock:PORT       where to listen
+ *     tcp:HOST:PORT    HOST is an IPv4 or [IPv6] literal, or `gateway`: the default route's, at
+ *                      each dial
  *     unix:PATH        absolute
  */
 #ifndef COMMON_NET_ENDPOINT_H

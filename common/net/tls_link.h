@@ -3,12 +3,13 @@
  * The engine is BearSSL's, with a buffer of one record in each direction: it takes no further
  * record while plain bytes of the last one wait to be taken, and accepts no further plain bytes
  * while a record waits for the socket. So a link holds at most one record each way, and its owner
- * has to know of both:
+ * must handle both:
  *
- *     tls_link_unsent   a record waits: watch the socket for room, also when you have nothing to send
- *     tls_link_held     plain bytes wait that no event of the socket will tell of: come again when you
- *                       have room (an owner that begins a record only with room for TLS_RECORD_MAX, and
- *                       takes all of it, never leaves any)
+ *     tls_link_unsent   a record waits for the socket: watch the socket for room, even with nothing
+ *                       more to send
+ *     tls_link_held     plain bytes wait that the socket will not report: call again when there is
+ *                       room. An owner that starts a record only with room for TLS_RECORD_MAX, and
+ *                       takes all of it, never leaves any
  *
  * The handshake runs within receiving and sending. An end of the socket without close_notify is
  * -ECONNRESET, so a connection that was cut never looks like one that ended (RFC 5246, section

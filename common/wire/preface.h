@@ -1,4 +1,4 @@
-/* The first bytes of a connection (design, section 6).
+/* The first bytes of a connection (doc/design.md, "Relay and wire").
  *
  *     guest to broker:   CODEV/1 TOKEN\r\n        then plain HTTP/1.1
  *     host's way in:     CODEV-IN 1 SECRET\n      answered OK\n once the server accepted
@@ -19,7 +19,7 @@
 
 enum preface_result {
     PREFACE_MORE,      /* a correct beginning so far */
-    PREFACE_MALFORMED, /* no preface: these bytes can never become one */
+    PREFACE_MALFORMED, /* these bytes cannot begin a preface */
     PREFACE_WRONG,     /* well-formed, but not this secret */
     PREFACE_RIGHT,
 };
@@ -28,8 +28,8 @@ enum preface_result {
 void preface_write_broker(char out[PREFACE_BROKER_LENGTH], const char *token);
 void preface_write_way_in(char out[PREFACE_WAY_IN_LENGTH], const char *secret);
 
-/* Looks at the first `length` bytes of a connection; the secret is compared in constant time and
- * only when all of it is there. */
+/* Checks the first `length` bytes of a connection. The secret is compared in constant time, once all
+ * of it is there. */
 enum preface_result preface_check_broker(const char *bytes, size_t length, const char *token);
 enum preface_result preface_check_way_in(const char *bytes, size_t length, const char *secret);
 

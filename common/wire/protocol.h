@@ -1,4 +1,4 @@
-/* The control channel's constants (design, section 3), shared by codev-init and codev-sandbox. */
+/* Constants that codev-init, codev-sandbox and the broker share (doc/control-channel.md). */
 #ifndef COMMON_WIRE_PROTOCOL_H
 #define COMMON_WIRE_PROTOCOL_H
 
@@ -10,8 +10,8 @@
 #define CODEV_VERSION CODEV_TEXT(CODEV_VERSION_NUMBER)
 
 #define CONTROL_LINE_MAX (1024 * 1024) /* one JSON object with its newline */
-#define CONTROL_TOKENS_MAX                                                                         \
-    10240 /* JSON tokens of one line: what all limits of a boot configuration are together */
+/* JSON tokens of one line: the sum of all limits of a boot configuration. */
+#define CONTROL_TOKENS_MAX 10240
 #define CONTROL_PORT_DEFAULT 1024 /* vsock, without codev.control= on the command line */
 #define CONTROL_CREDIT_INITIAL (256 * 1024)
 #define CONTROL_DATA_MAX (32 * 1024) /* bytes of output or input in one event or command, decoded */
@@ -19,7 +19,7 @@
 #define CONTROL_ACK_TIMEOUT_MS 2000
 #define SHUTDOWN_GRACE_MS 5000
 
-#define RELAY_PORT 8788 /* the gateway's place inside: http://127.0.0.1:8788/gateway/ */
+#define RELAY_PORT 8788 /* the gateway in the sandbox: http://127.0.0.1:8788/gateway/ */
 #define WAY_IN_VSOCK_PORT 4096
 #define DNS_PORT 53
 

@@ -53,7 +53,7 @@ static void every_file_is_judged_right(void **state)
     if (!directory)
         skip();
     int accepted = 0, refused = 0;
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+    for (struct dirent *entry; (entry = readdir(directory));) {
         char kind = entry->d_name[0];
         if (entry->d_name[0] == '.' || entry->d_name[1] != '_')
             continue;
