@@ -35,8 +35,8 @@ def record_tool():
     folder = tempfile.TemporaryDirectory()
     tool = pathlib.Path(folder.name) / "agent_record"
     sources = [
-        "test/harness/agent_record.c", "common/net/endpoint.c", "common/net/endpoint_socket.c",
-        "common/os/failure.c", "common/text/number.c"
+        "test/harness/agent_record.c", "common/net/endpoint.c", "common/net/endpoint_linux.c",
+        "common/net/endpoint_socket.c", "common/os/failure.c", "common/text/number.c"
     ]
     subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE=", "-I.", "-o", tool, *sources],
                    cwd=TOP,
