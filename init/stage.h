@@ -28,7 +28,7 @@ struct sandbox;
 typedef int stage_function(struct sandbox *sandbox, struct failure *why);
 
 struct stage_plan {
-    stage_function *const *functions; /* STAGE_COUNT of them; NULL: this place has no such stage */
+    stage_function *const *functions; /* STAGE_COUNT of them; NULL: the stage does not exist here */
     void (*done)(struct sandbox *sandbox, enum stage_id stage, int64_t nanoseconds);
 };
 

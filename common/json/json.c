@@ -102,7 +102,7 @@ int json_parse(struct json *document, const char *text, size_t length, struct js
     int count = jsmn_parse(&parser, text, length, (jsmntok_t *)(void *)tokens, capacity);
     if (count == JSMN_ERROR_NOMEM)
         return refuse(text, length, parser.pos, "too many values", -E2BIG, where);
-    if (count < 1) /* cannot be: the grammar is right */
+    if (count < 1) /* cannot happen: json_grammar.c accepted the text */
         return refuse(text, length, parser.pos, "not JSON", -EINVAL, where);
     convert_tokens(tokens, (uint32_t)count, text);
     *document = (struct json){text, length, tokens, (uint32_t)count};

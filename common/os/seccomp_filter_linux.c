@@ -98,7 +98,7 @@ void seccomp_filter_start(struct seccomp_filter *filter, uint32_t other_abis)
     jump_to_here(filter, own_abi, true);
     emit_load(filter, offsetof(struct seccomp_data, nr));
 #ifdef X32_BIT
-    /* -1, with which a tracer skips a call, is among these numbers */
+    /* -1 as an unsigned number (a tracer skips a call with it) is above X32_BIT, too */
     size_t x32 = emit(filter, BPF_JMP | BPF_JGE | BPF_K, X32_BIT);
     emit_action(filter, other_abis);
     jump_to_here(filter, x32, false);
@@ -113,7 +113,8 @@ void seccomp_filter_add(struct seccomp_filter *filter, const struct seccomp_rule
         size_t skip = emit(filter, BPF_JMP | BPF_JEQ | BPF_K, rules[done].number);
         for (; done < end; done++)
             emit_rule(filter, &rules[done]);
-        if (rules[end - 1].conditions[0].test) /* falls through without a match */
+        /* When the last rule's conditions fail, the accumulator holds an argument, not the number. */
+        if (rules[end - 1].conditions[0].test)
             emit_load(filter, offsetof(struct seccomp_data, nr));
         jump_to_here(filter, skip, false);
     }

@@ -18,7 +18,7 @@
 #include "init/machine/account.h"
 
 #define WSL_SOURCE_MAX 4096
-#define WSL_WITNESSES_MAX 5 /* four of our own, and a broker at the gateway */
+#define WSL_WITNESSES_MAX 5 /* four that we open, and a broker at the network's gateway */
 
 enum wsl_message_kind {
     WSL_MOUNT,      /* source, drvfs, readonly, uid, gid -> a detached mount as a descriptor */
@@ -31,7 +31,8 @@ enum wsl_message_kind {
     WSL_MESSAGE_KIND_COUNT
 };
 
-/* A listener of the process outside, in the network namespace that the sandbox must not reach. */
+/* A listener that the process outside opens in the shared network. The self-test inside tries to
+ * reach it and must fail. */
 struct wsl_witness {
     struct endpoint endpoint; /* its port is both a TCP and a UDP port */
 };
