@@ -59,8 +59,8 @@ UNIT_FILES := $(shell find test/unit -name 'test_*.c')
 unit_source = $(filter %/test_$(strip $(1)).c,$(UNIT_FILES))
 include $(sort $(wildcard test/unit/*.mk test/fuzz/*.mk))
 
-BROKER_LIBS ?= -lcurl -lproxy -lz
-UNIT_LIBS ?= -lcmocka -lcurl -lproxy -lz
+BROKER_LIBS ?= -lcurl -lssl -lproxy -lz
+UNIT_LIBS ?= -lcmocka -lcurl -lssl -lproxy -lz
 
 # --- flags ----------------------------------------------------------------------------------------
 

@@ -68,10 +68,11 @@ static curl_socket_t on_open_socket(void *user, curlsocktype purpose, struct cur
     return upstream_pool_open_socket(exchange->pool, address);
 }
 
-/* CURLOPT_PREREQFUNCTION: called before the request is sent on a connection. A request that must
- * not be sent twice is sent only on a new connection or on a kept one without unread bytes or an
- * end. A second call means that libcurl has found the connection closed and would try again
- * (lib/transfer.c, Curl_retry_request): that is refused. */
+/* CURLOPT_PREREQFUNCTION: called before the request is sent on a connection. It is sent only on a
+ * new connection or on a kept one without unread bytes, which would be taken for its answer, and
+ * without an end. A second call means that libcurl has found the connection closed and would try
+ * again (lib/transfer.c, Curl_retry_request): that is refused if the request must not be sent
+ * twice. */
 static int on_send(void *user, char *remote_ip, char *local_ip, int remote_port, int local_port)
 {
     struct exchange *exchange = user;
@@ -81,11 +82,10 @@ static int on_send(void *user, char *remote_ip, char *local_ip, int remote_port,
         exchange->proxy_login = false;
         exchange->attempts = 1;
     }
-    if (!exchange->once)
-        return CURL_PREREQFUNC_OK;
-    if (exchange->attempts > 1)
+    if (exchange->once && exchange->attempts > 1)
         exchange->fault = EXCHANGE_NOT_SENT_TWICE;
-    else if (!exchange->fresh && upstream_pool_is_stale(exchange->pool, local_port))
+    else if (!exchange->fresh && (upstream_pool_has_unread_tls(exchange->easy) ||
+                                  upstream_pool_is_stale(exchange->pool, local_port)))
         exchange->fault = EXCHANGE_STALE;
     return exchange->fault == EXCHANGE_SOUND ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -159,6 +160,14 @@ bool upstream_pool_is_stale(struct upstream_pool *pool, int local_port)
             return recv(ours->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
     }
     return true;
+}
+
+bool upstream_pool_has_unread_tls(CURL *easy)
+{
+    const struct curl_tlssessioninfo *tls = NULL;
+    return curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &tls) == CURLE_OK && tls &&
+           tls->backend == CURLSSLBACKEND_OPENSSL && tls->internals &&
+           SSL_has_pending(tls->internals) == 1;
 }
 
 void upstream_pool_close(struct upstream_pool *pool)

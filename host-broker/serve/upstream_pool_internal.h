@@ -65,6 +65,10 @@ int upstream_pool_close_socket(void *pool, curl_socket_t fd);
  * close_notify for alive (lib/vtls/openssl.c, ossl_check_cxn). */
 bool upstream_pool_is_stale(struct upstream_pool *pool, int local_port);
 
+/* True when OpenSSL holds bytes of this handle's present connection that libcurl has not read: it
+ * reads no further than the answer's Content-Length, but a record of TLS may go on behind it. */
+bool upstream_pool_has_unread_tls(CURL *easy);
+
 void upstream_pool_close(struct upstream_pool *pool);
 
 #endif
