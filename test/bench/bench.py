@@ -1,10 +1,10 @@
-"""What the parts share: interleaved runs, tables, the load program, and what a process has used.
+"""Code shared by the benchmarks: interleaved runs, tables, the load program, and the resources that
+a process used.
 
-What is measured runs on the last processor, its clients and servers on the first (`taskset`), so
-that "one core each" holds and nobody's clients cost another's time. Runs are interleaved: each
-round measures every subject once, so that a busy moment of the machine hits all alike; the median
-of the rounds is the figure, their least and greatest the spread, and a ratio is one of medians.
-"""
+The measured program runs on the last processor, its clients and servers on the first (`taskset`),
+so that it has a processor for itself. Runs are interleaved: each round measures every subject once,
+so that a busy moment of the machine affects all. The figure is the median of the rounds, the spread
+their minimum and maximum, and a ratio is one of medians."""
 import contextlib
 import json
 import os
@@ -36,7 +36,7 @@ def pinned(command, core):
 
 
 def subject(command, **more):
-    """Starts what is measured, on the last processor, in a session of its own."""
+    """Starts the measured program on the last processor, in its own session."""
     return subprocess.Popen(pinned(command, -1), start_new_session=True, **more)
 
 
@@ -52,7 +52,7 @@ def end(process):
 
 
 def session_of(pid):
-    """The process and all others of its session."""
+    """The process and all other processes of its session."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -64,8 +64,8 @@ def session_of(pid):
 
 
 def cpu_seconds(pid):
-    """User and system time of the session, with that of children that ended. One tick is 10 ms on
-    most machines; a thread's nanoseconds are taken where the kernel shows them."""
+    """User and system time of the session, including children that ended. One tick is 10 ms on most
+    machines; a thread's nanoseconds are used where the kernel shows them."""
     total = 0.0
     for one in session_of(pid):
         with contextlib.suppress(OSError):
@@ -77,8 +77,8 @@ def cpu_seconds(pid):
 
 
 def memory_kib(pid):
-    """Proportional memory of the session: what it has alone, and its share of what is mapped by
-    several."""
+    """Proportional memory of the session: its own pages, and its share of pages that several
+    processes map."""
     total = 0
     for one in session_of(pid):
         with contextlib.suppress(OSError):
@@ -103,7 +103,7 @@ def free_port():
 
 
 def accepts(address):
-    """True once somebody accepts there: a port of loopback, or the path of a Unix socket."""
+    """True when a server accepts there: a port on loopback, or the path of a Unix socket."""
     with socket.socket(socket.AF_INET if isinstance(address, int) else socket.AF_UNIX) as client:
         client.settimeout(1)
         return client.connect_ex(("127.0.0.1",
@@ -114,7 +114,7 @@ def accepts(address):
 
 @contextlib.contextmanager
 def serving(endpoint, *options):
-    """bench-load's server; its port."""
+    """Starts bench-load's server; its port."""
     process = subprocess.Popen(pinned([LOAD, "serve", endpoint, *options], 0),
                                stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE,
@@ -153,7 +153,7 @@ def requests(endpoint,
 
 @contextlib.contextmanager
 def holding(kind, endpoint, path, connections, preface=None, ms=0):
-    """Open connections or streams; talk to the process by a line to its input."""
+    """Opens connections or streams; a line on the process's input controls it."""
     command = [LOAD, kind, endpoint, "--path", path, "--connections", connections, "--ms", ms]
     command += ["--preface", preface] if preface else []
     process = subprocess.Popen(pinned(command, 0), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -186,7 +186,7 @@ class Figures:
         return statistics.median(self.values[metric][name])
 
     def table(self, metric, unit, reference, digits=1):
-        """One metric of all subjects, each beside the reference."""
+        """One metric of all subjects, each compared with the reference."""
         rows = self.values.get(metric, {})
         print(f"\n| {metric} | {unit} | spread | to {reference} |\n| --- | ---: | ---: | ---: |")
         base = statistics.median(rows[reference]) if reference in rows else 0
@@ -209,7 +209,7 @@ def goal(text, met, figure):
 
 
 def machine():
-    """What the figures were taken on, and how busy it was."""
+    """The machine on which the figures were taken, and its load."""
     model = next((line.split(":")[1].strip()
                   for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
                   if line.startswith("model name")), "unknown")

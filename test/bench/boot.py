@@ -1,22 +1,21 @@
-"""How long from PID 1's first instruction to a running server: codev-init beside busybox init,
+"""Time from PID 1's first instruction to a running server: codev-init compared with busybox init,
 tini, dumb-init and catatonit.
 
 All boot the same kernel and the same image under the same QEMU, in turns, so that a busy moment of
-the machine hits all alike. For codev-init the figure is its own `boot_ms`, stage by stage, which is
-CLOCK_MONOTONIC from the first line of main() to `ready`. For the others a second disk holds the
+the machine affects all. For codev-init the figure is its own `boot_ms`, stage by stage, which is
+CLOCK_MONOTONIC from the first line of main() to `ready`. For the others a second disk contains the
 probe, the init and an inittab; /bin/sh mounts /dev and that disk, the probe prints CLOCK_MONOTONIC,
 then sh executes the init under test; its child mounts /proc, /sys and /tmp and starts the probe as
-codev, which prints the clock again. They do no more than that: no control channel, mount of the
-user's folder, firewall, relay, drop or self-test.
+codev, which prints the clock again. They do nothing else: no control channel, mount of the user's
+folder, firewall, relay, drop or self-test.
 
 Where the processor is emulated, most of such a boot is the emulator translating code that runs for
 the first time (doc/performance.md). So each is also booted with a plugin in QEMU (count/count.c)
 that counts, from mark to mark, the instructions that ran, the repetitions of string instructions,
-and the instructions that were translated. The first say what a boot costs where code need not be
-translated, the last what it costs where it must. A wait is in none of them, so a busy machine does
-not change them; what is left is the kernel's own work in the background, which falls into one stage
-or another: two runs differ by some percent in a stage and by one or two in the sum.
-"""
+and the instructions that were translated. The first two are the cost of a boot on a real processor,
+the last the cost under emulation. Waiting is in none of them, so a busy machine does not change
+them. Background work of the kernel falls into varying stages: two runs differ by some percent in a
+stage and by one or two in the sum."""
 import json
 import os
 import pathlib
@@ -43,7 +42,7 @@ mount -t tmpfs tmpfs /tmp
 SERVER = "#!/bin/sh\nexec /bin/busybox su -s /mnt/probe codev mark server\n"
 MEMORY = ("#!/bin/sh\ngrep Rss: /proc/1/smaps_rollup\nexec /bin/busybox su -s /mnt/probe codev "
           "mark server\n")
-UNDER = MOUNTS + "exec /mnt/server\n"  # the child of an init that mounts nothing
+UNDER = MOUNTS + "exec /mnt/server\n"  # the child of an init that makes no mounts
 BEGIN = ("mount -t devtmpfs devtmpfs /dev && mount -t erofs /dev/vdb /mnt && /mnt/probe mark start "
          "&& ")
 TINI = "/usr/bin/tini-static"
@@ -74,7 +73,7 @@ def libraries(program):
 
 
 def make_disk(folder, guest, server, name):
-    """The second disk: what the other inits need and the image does not have."""
+    """The second disk, with the files that the other inits need and the image lacks."""
     tree = folder / name
     (tree / "etc").mkdir(parents=True)
     loader, others = libraries("/usr/bin/dumb-init")
@@ -141,7 +140,7 @@ def boot_other(start, guest, disk, folder, more=()):
 
 
 def accelerator():
-    """KVM where the processor shows it, as codev-sandbox decides."""
+    """KVM where it is available, by the same rule as the launcher."""
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     return "kvm" if re.search(r"\b(vmx|svm)\b",
                               flags) and pathlib.Path("/dev/kvm").exists() else "tcg"
@@ -165,8 +164,8 @@ def wait_for_marks(console, process):
 # --- counts ---------------------------------------------------------------------------------------
 
 def mark_of(program, function):
-    """Where the function lies in its page, and its first bytes: how the plugin finds it wherever
-    the program is."""
+    """The function's offset in its page and its first bytes, by which the plugin finds it at any
+    load address."""
     linked = bench.BUILD / "obj" / "x86_64" / program  # with symbols
     symbols = subprocess.run(["nm", linked], check=True, capture_output=True, text=True).stdout
     address = int(re.search(rf"^([0-9a-f]+) [tT] {function}$", symbols, re.MULTILINE)[1], 16)
@@ -183,7 +182,7 @@ def mark_of(program, function):
 
 
 def counter(folder, *marks):
-    """QEMU's arguments that have it count, and the file with its lines."""
+    """QEMU's arguments for counting, and the file to which it writes the counts."""
     lines = folder / "counts"
     lines.write_text("")
     lines.chmod(0o666)  # QEMU may run as another user
@@ -191,7 +190,7 @@ def counter(folder, *marks):
 
 
 def counts_between(lines):
-    """From each mark to the next: {one of COUNTS: millions}."""
+    """The counts from each mark to the next: {one of COUNTS: millions}."""
     sums = [[int(number) / 1e6 for number in line.split()]
             for line in lines.read_text().splitlines()]
     return [
@@ -224,7 +223,7 @@ def count_other(start, guest, disk, folder):
 # --- ours -----------------------------------------------------------------------------------------
 
 def boot_ours(project, folder, options=(), more=()):
-    """codev-init's own report: (total, stage by stage). `more` is for QEMU."""
+    """codev-init's own report: (total, stage by stage). `more`: further arguments of QEMU."""
     del project
     events = folder / "events.jsonl"
     events.unlink(missing_ok=True)
@@ -253,7 +252,7 @@ def boot_ours(project, folder, options=(), more=()):
 # --- size and memory ------------------------------------------------------------------------------
 
 def memory_of_ours(folder):
-    """KiB of codev-init and of codev-agent, read by a root process beside them."""
+    """KiB of codev-init and of the relay, read by a root process in the guest."""
     for name in ("test/harness",):
         sys.path.insert(0, str(bench.TOP / name))
     os.environ.setdefault("CODEV_BUILD", str(bench.BUILD))
@@ -283,7 +282,7 @@ def sizes_and_memory(folder, guest):
 # --- all of it ------------------------------------------------------------------------------------
 
 def add_counts(counted, guest, disk, folder):
-    """One counting boot of each; what is counted -> stage or init -> millions."""
+    """One counting boot of each; count -> stage or init -> millions."""
     stages = count_ours(folder)
     for what in COUNTS:
         for stage, counts in stages.items():

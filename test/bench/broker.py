@@ -1,11 +1,10 @@
-"""The broker to a TLS upstream, beside nginx and HAProxy as reverse proxies that do the same header
-work (rivals.py).
+"""The broker with a TLS upstream, compared with nginx and HAProxy as reverse proxies that do the
+same header work (rivals.py).
 
 All three listen on a Unix socket and verify the upstream's certificate; each has one core. The
-upstream is bench-load's server under OpenSSL, on the clients' core: what is limited by it is
-limited for all three alike, and the processor time per request says what the rate cannot. The
-preface is said on the broker's connections, once each.
-"""
+upstream is bench-load's server with OpenSSL, on the clients' core: it may limit the rate, equally
+for all three; then the processor time per request is the figure to compare. The client sends the
+preface once on each connection to the broker."""
 import contextlib
 import json
 import pathlib
@@ -119,8 +118,8 @@ def measure_requests(figures, name, endpoint, pid, token):
 
 
 def measure_streams(figures, name, endpoint, pid, token):
-    bench.requests(endpoint, SMALL, preface=token,
-                   count=1)  # what is loaded once (certificate authorities) is nobody's stream
+    # memory that is loaded once (certificate authorities) does not belong to a stream
+    bench.requests(endpoint, SMALL, preface=token, count=1)
     empty = bench.memory_kib(pid)
     with bench.holding("streams", endpoint, EVENTS, STREAMS, preface=token, ms=1500) as streams:
         figures.add("memory per stream", name, (bench.memory_kib(pid) - empty) / STREAMS)

@@ -1,13 +1,12 @@
-"""The firewall: from a program's start until the rules are in force and verified, beside `nft -f`
-with the same rules.
+"""The firewall: time from a program's start until the rules are in force and verified, compared
+with `nft -f` and the same rules.
 
-Ours is the driver of the tests (test/harness/nft_driver.c), which loads, reads everything back,
-compares it and says so (its table vanishes with it, and is not counted). nft has no such moment, so
-its figure holds its end, in which the kernel waits for a grace period as its socket closes (14 of
-16 ms, by strace): the processor time is what compares. `nft -f` alone verifies nothing, so `nft -f`
-followed by `nft list table` stands beside it too. Each program runs in the same new network
-namespace, which is this process's own, and replaces what the one before has left.
-"""
+Ours is the driver of the tests (test/harness/nft_driver.c), which loads the rules, reads them back,
+compares them and reports; the removal of its table at its exit is not counted. nft reports nothing,
+so its figure includes its exit, in which the kernel waits for a grace period when the socket closes
+(14 of 16 ms, by strace): compare the processor time. `nft -f` alone verifies nothing, so `nft -f`
+followed by `nft list table` is measured too. Each program runs in the same new network namespace,
+this process's own, and replaces the previous program's rules."""
 import ctypes
 import json
 import os
@@ -80,7 +79,7 @@ def measure(figures):
 
 
 def run(project, rounds=0):
-    """The namespace is a child's: the parts that follow shall not be in it."""
+    """Runs in a child with a new network namespace, so that later benchmarks are not in it."""
     del project, rounds
     figures = bench.Figures()
     reading, writing = os.pipe()

@@ -1,12 +1,11 @@
-"""The relay: codev-agent between a client on loopback and a server on a Unix socket, beside socat,
+"""The relay between a client on loopback and a server on a Unix socket, compared with socat,
 HAProxy and nginx.
 
-The agent says its preface with the token on each connection, as it does in a guest; the server
-skips it. A Unix socket stands where the guest has vsock, which the part `vsock` measures. HAProxy
-in http mode parses what it forwards, and is here because it is what people put there; the goal is
-its tcp mode. `direct` is the client at the server, without a relay: what is above its latency is
-the relay's.
-"""
+The relay sends its preface with the token on each connection, as in a guest; the server skips it. A
+Unix socket replaces the guest's vsock, which the part `vsock` measures. HAProxy in http mode parses
+the traffic, and is included because it is commonly used; the goal is to match its tcp mode.
+`direct` is the client connected to the server without a relay: latency above its figure is the
+relay's."""
 import contextlib
 import pathlib
 import sys
@@ -17,9 +16,9 @@ import rivals
 
 sys.path.insert(0, str(bench.TOP / "test" / "harness"))
 
-IDLE = 400  # connections: below the agent's limit of 512
+IDLE = 400  # connections: below the relay's limit of 512
 BULK = 256 << 20
-BULKS = 4  # a GiB in all
+BULKS = 4  # 1 GiB in total
 SMALL = "/x/100"
 MS = 500
 
@@ -50,7 +49,7 @@ SUBJECTS = {
 
 
 def measure_one(figures, name, endpoint, pid):
-    """Every metric of one running subject, or (pid None) of the server alone."""
+    """Every metric of one running subject, or of the server alone (pid None)."""
     def with_cpu(metric, per, scale, **how):
         before = bench.cpu_seconds(pid) if pid else 0
         values = bench.requests(endpoint, **how)

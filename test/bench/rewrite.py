@@ -1,8 +1,7 @@
-"""What it costs to rewrite the links of a document: the same 50 MB through the same broker on a
-route that is rewritten and on one that is not, in turns. The broker's own processor time is the
-figure that a busy machine does not change; the time on the clock is printed beside it. The upstream
-speaks TLS; it and the client are threads of this program.
-"""
+"""The cost of rewriting the links of a document: the same 50 MB through the same broker on a route
+with rewriting and on one without, in turns. The figure is the broker's processor time, which a busy
+machine does not change; the wall-clock time is printed too. The upstream uses TLS; it and the
+client are threads of this program."""
 import statistics
 import sys
 import tempfile

@@ -1,5 +1,5 @@
-"""The programs that are measured beside ours, with the configuration that does the same work: the
-least one that a careful administrator would write. One worker, one thread each."""
+"""The programs with which ours are compared, each with the smallest reasonable configuration for
+the same work, one worker and one thread."""
 import contextlib
 import pathlib
 import subprocess
@@ -12,7 +12,8 @@ MODULES = "/usr/lib/nginx/modules"
 
 @contextlib.contextmanager
 def running(command, address, **more):
-    """Started and accepting; its pid. What it said is told when it does not come up."""
+    """Starts a program and waits until it accepts; its pid. Shows its output when it does not
+    start."""
     process = bench.subject(command, **{**QUIET, **more})
     try:
         def is_up():
@@ -80,9 +81,9 @@ def nginx_stream(folder, port, target):
 
 
 # --- reverse proxies: HTTP on a Unix socket to TLS upstream ---------------------------------------
-# The header work of the broker: its credential instead of the client's, no cookies and no key of
-# the client's, hop-by-hop fields removed, the prefix /gateway taken off; the upstream's certificate
-# is verified; one line of log a request.
+# They do the broker's header work: its credential instead of the client's, the client's cookies and
+# key and hop-by-hop fields removed, the prefix /gateway removed; the upstream's certificate is
+# verified; one line of log for each request.
 
 NGINX_PROXY = """\
 daemon off; user root; worker_processes 1; worker_rlimit_nofile 10000; pid {folder}/nginx.pid;

@@ -1,5 +1,5 @@
-"""What one more costs: idle connections, rules, mounts, bytes of a document. Each should cost the
-same at the largest number as at a small one.
+"""The cost of one more idle connection, rule, mount or byte of a document, which should be the same
+at the largest number as at a small one.
 
     idle connections   broker: 1 to 10,000 (--max-connections raised), the agent: 1 to 500 (its
                        limit is 512). What each takes of
@@ -12,10 +12,9 @@ same at the largest number as at a small one.
     documents          1 KB to 50 MB through a rule: as they are, and an npm document whose links
                        are rewritten
 
-Each round takes all numbers of a table once, so that a busy moment hits all alike; figures are
-medians, with the least and the greatest behind. Instructions inside (boot.py) are counted once:
-they repeat within one or two percent.
-"""
+Each round measures all numbers of a table once, so that a busy moment affects all; figures are
+medians, followed by minimum and maximum. Instructions in the guest (boot.py) are counted once: they
+repeat within one or two percent."""
 import contextlib
 import json
 import pathlib
@@ -34,10 +33,10 @@ RULES = (1, 10, 100, 1000)
 MOUNTS = (1, 4, 16, 64)
 DOCUMENTS = (1_000, 32_000, 1_000_000, 50_000_000)
 COUNT = 3000  # requests, for processor time
-FLAT = 1.2  # what the largest number may cost beside a small one
+FLAT = 1.2  # highest allowed ratio of the cost at the largest number to that at a small one
 NPM = "application/vnd.npm.install-v1+json"
 MANY = ("--max-connections", "10100", "--max-requests", "256")
-EACH_FROM = 100  # idle connections: of fewer, what one takes is lost among other things
+EACH_FROM = 100  # idle connections: with fewer, the cost of one is lost in other changes
 
 
 class Table:
@@ -71,8 +70,8 @@ class Table:
             values) == 1 else f"{middle} ({min(values):,.1f} to {max(values):,.1f})"
 
     def flat(self, column, small, large):
-        """The goal that the column's cost at the large number is that at the small one, or little
-        more."""
+        """The goal that the column's cost at the large number is at most a little above that at the
+        small one."""
         ratio = self.median(large, column) / self.median(small, column)
         return bench.goal(
             f"{self.title}: {column} at {large:,} at most {FLAT} of that at {small:,}",
@@ -109,7 +108,7 @@ def idle_connections(folder, port, authority, rounds):
                                 *heads), Table("idle connections, agent", *heads)
     path = folder / "front.sock"
     for number in range(
-            rounds):  # with new processes: what a connection once took, the next one finds there
+            rounds):  # with new processes, as later connections reuse the memory of earlier ones
         front, target = bench.free_port(), folder / f"target-{number}.sock"
         with broker_part.broker(folder, path, port, authority.ca, broker_part.SECRET,
                                 limits=MANY) as (broker, token), \
@@ -183,7 +182,7 @@ def mount_options(folder, count):
 def mounts(folder, rounds):
     table = Table("mounts", "ms of the stage", "ms each", "thousand instructions each",
                   "ms of init's whole boot")
-    emulated = boot.accelerator() == "tcg"  # only an emulator can count
+    emulated = boot.accelerator() == "tcg"  # counting needs emulation
     for number, count in enumerate(MOUNTS * rounds):
         options = mount_options(folder, count)
         total, stages = boot.boot_ours(bench.TOP, folder, options)
@@ -196,7 +195,7 @@ def mounts(folder, rounds):
 # --- documents ------------------------------------------------------------------------------------
 
 def npm_document(size):
-    """About so many bytes, with a link every 400."""
+    """A document of about this many bytes, with a link every 400."""
     versions = {
         f"0.0.{number}": {
             "name": "pkg",
@@ -270,8 +269,8 @@ def documents(folder, authority, rounds):
 def measure(rounds):
     with tempfile.TemporaryDirectory(prefix="codev-bench-") as name:
         folder = pathlib.Path(name)
-        folder.chmod(
-            0o755)  # a guest's file server enters it; the broker's socket wants a folder of its own
+        # the guest's file server must be able to enter it; the broker's socket needs its own folder
+        folder.chmod(0o755)
         private = folder / "private"
         private.mkdir(mode=0o700)
         authority = broker_part.Authority(private)

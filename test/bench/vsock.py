@@ -1,18 +1,17 @@
-"""The way through a real guest: a client in the sandbox, the relay, vsock, the broker on the host,
+"""The path through a real guest: a client in the sandbox, the relay, vsock, the broker on the host,
 a TLS upstream.
 
-Beside the agent, between the same client and the same broker in the same guest: socat, and the bare
-copy loop of bench-load (copy.c), which does nothing but move bytes. Both run as root beside the
-sandbox, since nothing in it may open a vsock; so does the client, for all three, as a shell of the
-test's own (test/harness/machine_harness.py, Look). The broker's token comes from a broker that is
-spied on, since the two have no agent to say it for them: their client says it.
+The relay is compared with socat and with the bare copy loop of bench-load (copy.c), between the
+same client and the same broker in the same guest. Both run as root outside the sandbox's
+restrictions, since no process in it may open a vsock; so does the client, for all three, as a shell
+of the test (test/harness/machine_harness.py, Look). For socat and the copy loop the client sends
+the broker's token itself, which the harness records from the broker's input.
 
-`bare` is the upper bound: what is below it is what the agent costs. What is compared runs back to
-back, each metric of one right behind the other's, in short runs and many rounds, every other in the
-opposite order: a machine's speed wanders more in a second than the two differ. socat, which is far
-from both, is measured in every third round only. The processor time is the machine monitor's: all
-that the guest does for a request, the client's part and the emulation included.
-"""
+`bare` is the upper bound: the difference to it is the cost of the relay. Each metric of the two is
+measured back to back, in short runs and many rounds with alternating order, as a machine's speed
+varies more within a second than the two differ. socat, which is much slower, is measured in every
+third round only. The processor time is that of QEMU: all work of the guest for a request, including
+the client and the emulation."""
 import json
 import os
 import pathlib
@@ -26,7 +25,7 @@ import broker as broker_part
 
 SMALL = "/gateway/100"
 BULK = 16 << 20
-# whole transfers, from the first byte to the answer: what waits in buffers at a run's end would
+# whole transfers, from the first byte to the answer, as bytes in buffers at the end of a run would
 # count as moved
 BULKS = 2
 MS = 500
@@ -65,8 +64,7 @@ GOALS = [metric for metric in METRICS if metric != "latency p50"]
 
 
 def copy_programs(folder):
-    """The load program, and socat with everything that it is linked with, for a guest that has no
-    such libraries."""
+    """The load program, and socat with its shared libraries, which the guest lacks."""
     shutil.copy(bench.GUEST / "bench-load", folder / "load")
     shutil.copy("/usr/bin/socat", folder / "socat")
     listed = subprocess.run(["ldd", "/usr/bin/socat"], check=True, capture_output=True,
@@ -79,7 +77,7 @@ def copy_programs(folder):
 
 
 class Inside:
-    """The guest, by the shell in it that is root."""
+    """The guest, controlled by its root shell."""
 
     def __init__(self, look, token, monitor):
         self.look, self.token, self.monitor = look, token, monitor
@@ -119,7 +117,7 @@ class Inside:
 
 
 def measure_round(figures, inside, number):
-    """Every metric once of each; the next round goes the other way."""
+    """Measures every metric of each subject once; the next round uses the opposite order."""
     names = [name for name in PORTS if name != "socat" or number % SOCAT_EACH == 0]
     for metric, (_, _, key, how) in METRICS.items():
         for name in names if number % 2 == 0 else reversed(names):

@@ -1,6 +1,6 @@
 /* /sbin/codev-init of the image for sanitizers (test/san/image.py): AddressSanitizer reads
  * /proc/self/maps before main, and nothing is mounted yet when the kernel starts PID 1. So this
- * mounts /proc and becomes the instrumented one. */
+ * program mounts /proc and executes the instrumented codev-init. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -11,7 +11,8 @@
 int main(int argc, char **argv)
 {
     (void)argc;
-    mount("proc", "/proc", "proc", 0, NULL); /* there already after a test's own first process */
+    /* fails when a test's own first process has mounted it already */
+    mount("proc", "/proc", "proc", 0, NULL);
     execv(INSTRUMENTED, argv);
     const char *reason = strerror(errno);
     (void)!write(STDERR_FILENO, INSTRUMENTED ": ", sizeof(INSTRUMENTED ": ") - 1);

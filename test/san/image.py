@@ -2,10 +2,9 @@
 """Usage: image.py ROOTFS.tar FOLDER DESTINATION
 
 Makes DESTINATION/rootfs.tar and DESTINATION/rootfs.erofs from ROOTFS.tar with the programs of
-FOLDER, built with AddressSanitizer and UndefinedBehaviorSanitizer, in the place of codev-init and
-codev-agent. No such program can be linked statically: the shared libraries that they name, and the
-loader, come from this machine. What is `first` in FOLDER becomes /usr/sbin/codev-init (see
-first.c)."""
+FOLDER, built with AddressSanitizer and UndefinedBehaviorSanitizer, in place of codev-init and
+codev-agent. They cannot be linked statically: their shared libraries and the loader come from this
+machine. `first` in FOLDER becomes /usr/sbin/codev-init (see first.c)."""
 
 import io
 import os

@@ -1,5 +1,6 @@
-/* What the sanitizers of codev-init and codev-agent do where no environment says it: in the guest
- * there is none. No search for leaks, which would trace the process: the agent forbids that. */
+/* The sanitizers' default options in codev-init and codev-agent, as no environment variable sets
+ * them in the guest. The search for leaks is off, because it traces the process, which the relay
+ * forbids. */
 const char *__asan_default_options(void);
 const char *__ubsan_default_options(void);
 

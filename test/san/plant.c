@@ -1,6 +1,6 @@
-/* Faults on purpose, so that a test can see a report of each kind arrive from each program: one of
- * these names as `codev.san=NAME` on the kernel's command line. Only in programs that are built for
- * sanitizers. */
+/* Deliberate faults, selected by `codev.san=NAME` on the kernel's command line, so that a test can
+ * check that a report of each kind from each program reaches the host. Only in programs that are
+ * built with sanitizers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 # The guest's own programs under AddressSanitizer and UBSan (SAN=1), in an image of their own: make
-# SAN=1 qemu. They are the host's objects, so the guest is of the host's architecture.
+# SAN=1 qemu. They are the host's objects, so the guest has the host's architecture.
 SAN_GUEST := $(VARIANT)/guest/$(ARCH)
 SAN_PROGRAMS := $(SAN_GUEST)/programs
 SAN_IMAGE := $(SAN_GUEST)/rootfs.erofs

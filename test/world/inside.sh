@@ -1,15 +1,14 @@
 #!/bin/sh
 # usage: inside.sh FOLDER CASE...
 #
-# What a person would type in a sandbox, one case after the other, with the environment that init
-# made and nothing else. FOLDER (of the host's, mounted) holds projects that were written outside; a
-# case works in FOLDER/work/CASE, its output goes to FOLDER/CASE.out, and a line "CASE STATUS
-# SECONDS" to standard output tells its end. clients/ below FOLDER holds package managers that the
-# image has not got.
+# Runs the commands of a user in a sandbox, one case after the other, with only the environment that
+# codev-init made. FOLDER (mounted from the host) contains projects made outside. A case works in
+# FOLDER/work/CASE, its output goes to FOLDER/CASE.out, and a line "CASE STATUS SECONDS" on standard
+# output reports its end. FOLDER/clients contains package managers that the image lacks.
 #
-# Beside the environment of init, a case sets what its user would have to know: that this registry
-# signs no packages (corepack), the key of this checksum database (go) and of this archive (apt),
-# the host of a private registry (npm ci).
+# A case adds the settings that its user would have to make: that this registry signs no packages
+# (corepack), the key of this checksum database (go) and of this archive (apt), the host of a
+# private registry (npm ci).
 folder=$1
 shift
 clients=$folder/clients/node_modules

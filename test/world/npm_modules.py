@@ -1,4 +1,4 @@
-"""Packages that tests take from the npm registry: installed once for each lock file, into the cache
+"""Packages of the npm registry for tests: installed once for each lock file, into the cache
 folder."""
 import fcntl
 import hashlib
@@ -14,8 +14,8 @@ def cache_folder():
 
 
 def modules(inputs):
-    """The folder whose node_modules npm has filled from the lock file in `inputs`, once for each
-    lock file."""
+    """The folder whose node_modules npm installs from the lock file in `inputs`, once for each lock
+    file."""
     inputs = [inputs / "package.json", inputs / "package-lock.json"]
     name = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()[:16]
     cache = cache_folder() / "npm"

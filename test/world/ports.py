@@ -1,9 +1,8 @@
-"""Ports for servers of others, which are told a number and bind it themselves a moment later.
+"""Ports for third-party servers, which get a number and bind it themselves a moment later.
 
-They lie below the range from which the kernel gives ports to whoever asks for none in particular,
-and each belongs to one process of the tests at a time: to the one that holds a lock of that number,
-a name in the abstract namespace of Unix sockets, until it ends. So neither a connection nor a test
-beside this one takes it meanwhile."""
+They are below the kernel's range of ephemeral ports, and each belongs to one test process at a
+time: a lock of that number, a name in the abstract namespace of Unix sockets, is held until the
+process ends. So neither a connection nor another test takes the port meanwhile."""
 import contextlib
 import pathlib
 import random
@@ -18,7 +17,7 @@ def first_of_the_kernels():
 
 
 def lock(port):
-    """Whether it is ours now."""
+    """Takes the lock of this port; true when it succeeded."""
     held = socket.socket(socket.AF_UNIX)
     try:
         held.bind(f"\0codev-test-port-{port}")
@@ -30,8 +29,8 @@ def lock(port):
 
 
 def free_port(address="127.0.0.1"):
-    """A port on which nobody listens at this address, and which nobody else is given as long as
-    this process lives."""
+    """A port without a listener at this address, which no other test process gets while this one
+    lives."""
     ports = list(range(FIRST, max(first_of_the_kernels(), FIRST + 1000)))
     random.shuffle(ports)
     for port in ports:

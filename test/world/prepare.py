@@ -1,5 +1,5 @@
-"""The folder that inside.sh works in: projects written outside, the keys that a user would have,
-the clients."""
+"""Makes the folder in which inside.sh works: projects made outside, the keys that a user would
+have, the clients."""
 import json
 import os
 import pathlib
@@ -11,8 +11,7 @@ import world_npm
 
 
 def default_registry():
-    """The address that npm has built in, asked of npm itself: lock files written elsewhere are full
-    of it."""
+    """npm's built-in registry address, as npm prints it: lock files made elsewhere contain it."""
     environment = {
         name: value
         for name, value in os.environ.items() if not name.lower().startswith("npm_config_")
@@ -59,8 +58,8 @@ def write_project(folder, lock):
 
 
 def prepare(folder, outside):
-    """`outside` is a running World. The folder and what is in it belong to uid 1000 where we may
-    give it away."""
+    """`outside` is a running World. The folder and its content are given to uid 1000 where this
+    process may do so."""
     folder = pathlib.Path(folder)
     folder.mkdir()
     packages = outside.npm_packages

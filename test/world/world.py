@@ -1,16 +1,15 @@
-"""The outside world of the tests: the registries, indexes and repositories that package managers
-talk to, on loopback.
+"""The upstreams of the tests: the registries, indexes and repositories that package managers use,
+on loopback.
 
     with World(folder) as world:
-        world.rules        what an administrator would write in sandbox-egress.json, companions and
-                           all
-        world.authority    the CA that signed every certificate
+        world.rules        the rules for sandbox-egress.json, with companions world.authority    the
+        CA that signed every certificate
 
-One nginx with TLS is the public face of all of them, told apart by name; every name ends in
-.localhost, which libcurl (the broker's) takes to loopback by itself, so that no resolver and no
-/etc/hosts is needed. Behind nginx are real programs where there is one: verdaccio and `git
-http-backend`; the rest are files in the layout that the ecosystem's own documents describe. As in
-the real world, what an index or a document names lies on a second host:
+One nginx with TLS serves all of them by name; every name ends in .localhost, which the broker's
+libcurl resolves to loopback by itself, so that neither a resolver nor /etc/hosts is needed. Behind
+nginx are real programs where they exist, verdaccio and `git http-backend`; the rest are files in
+the layout that each ecosystem documents. As with the real registries, the files that an index or a
+document names are on a second host:
 
     npm        documents                npm-files        tarballs (verdaccio, with its public URL
                there)
@@ -22,9 +21,8 @@ the real world, what an index or a document names lies on a second host:
     debian     signed apt repository    debian-security  the same for security updates
 
 The upstream of a rule NAME is always https://NAME.localhost:PORT. verdaccio comes from the npm
-registry by the lock file in registry/; clients/ holds package managers for the guest. Both are
-installed once into the cache folder.
-"""
+registry by the lock file in registry/; clients/ lists package managers for the guest. Both are
+installed once into the cache folder."""
 import contextlib
 import functools
 import json
@@ -46,7 +44,7 @@ from npm_modules import modules
 from ports import free_port
 
 HERE = pathlib.Path(__file__).resolve().parent
-PATIENCE = 60  # seconds: for what has to happen, never a verdict on speed
+PATIENCE = 60  # seconds to wait for an event; not a limit on speed
 COMPANIONS = {
     "npm": ["npm-files"],
     "pypi": ["pypi-files"],
@@ -232,7 +230,7 @@ class World:
                    proxy_set_header Host $http_host; proxy_request_buffering on; }}"""
 
     def requests(self):
-        """What nginx was asked: host, method, uri, status."""
+        """The requests that nginx got: host, method, uri, status."""
         return [json.loads(line) for line in (self.folder / "access.json").read_text().splitlines()]
 
 

@@ -1,7 +1,6 @@
 """A sparse index of crates (the cargo book, "Registry Index"), whose `dl` is on another host.
 
-world-app needs world-lib; files lie at dl/NAME/VERSION/download.
-"""
+world-app needs world-lib; the files are at dl/NAME/VERSION/download."""
 import hashlib
 import io
 import json

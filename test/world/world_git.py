@@ -1,9 +1,8 @@
-"""A host of git repositories: `git http-backend` (smart HTTP, pushes too) and the LFS batch API,
-whose answers lead to another host. usage: world_git.py FOLDER PORT LFS-URL
+"""A server of git repositories: `git http-backend` (smart HTTP, also for pushes) and the LFS batch
+API, whose answers link to another host. usage: world_git.py FOLDER PORT LFS-URL
 
-FOLDER holds acme/app.git, with one file kept by LFS. nginx stands in front and frames every request
-by its length.
-"""
+FOLDER contains acme/app.git with one file in LFS. nginx in front of it sends every request with a
+Content-Length."""
 import gzip
 import hashlib
 import http.server
@@ -107,7 +106,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(200, [("Content-Type", "application/vnd.git-lfs+json")], document.encode())
 
     def backend(self, url, body):
-        """CGI/1.1 (RFC 3875), as much of it as git http-backend wants."""
+        """The part of CGI/1.1 (RFC 3875) that git http-backend needs."""
         variables = {
             "GIT_PROJECT_ROOT": str(self.server.folder),
             "GIT_HTTP_EXPORT_ALL": "1",
@@ -141,7 +140,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     @staticmethod
     def with_suffix(path):
-        """Hosts of many repositories take them without .git too."""
+        """Common git servers accept names without .git too."""
         words = path.split("/")
         if len(words) > 2 and not words[2].endswith(".git"):
             words[2] += ".git"

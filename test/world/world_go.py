@@ -2,8 +2,7 @@
 signed with a key made for the run (golang.org/x/mod/sumdb: note.go, tlog.go). world.test/app needs
 world.test/lib.
 
-The database holds so few records that its hashes are one partial tile, and its tree never grows.
-"""
+The database has so few records that its hashes are one partial tile, and its tree never grows."""
 import base64
 import hashlib
 import io

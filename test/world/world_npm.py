@@ -1,5 +1,5 @@
 """The npm registry's content: 51 small packages, one that needs the other 50, and the package
-managers that corepack fetches. Published the way `npm publish` does it, one PUT each."""
+managers that corepack fetches. Published as by `npm publish`, with one PUT each."""
 import base64
 import hashlib
 import http.client
@@ -44,7 +44,7 @@ def put(connection, manifest, data):
     file = f"{name}-{version}.tgz"
     integrity = "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
     dist = {"integrity": integrity, "shasum": hashlib.sha1(data).hexdigest(),
-            "tarball": f"http://127.0.0.1/{name}/-/{file}"}  # verdaccio says its public URL instead
+            "tarball": f"http://127.0.0.1/{name}/-/{file}"}  # verdaccio puts its public URL here
     document = {
         "_id": name,
         "name": name,
