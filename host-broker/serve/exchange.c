@@ -13,6 +13,8 @@
 #include "common/os/secret.h"
 #include "host-broker/http/chunk_encoder.h"
 
+#define RESULT_TOO_LARGE 100 /* CURLE_TOO_LARGE, which older headers of libcurl lack */
+
 /* Parsed once: libcurl would parse and rebuild the URL for every request. */
 static CURLU *parse_origin(const struct upstream_url *url)
 {
@@ -240,16 +242,27 @@ static const struct {
 };
 static_assert(ARRAY_LENGTH(fault_answers) == EXCHANGE_FAULT_COUNT, "an answer for each");
 
+/* libcurl gathers the lines of a head up to 100 KiB each. It reports a longer one as out of memory;
+ * from 8.6 on as too large. */
+static bool is_line_too_long(const struct exchange *exchange, CURLcode result)
+{
+    return exchange->attempts > 0 && exchange->phase != EXCHANGE_IN_BODY &&
+           (result == CURLE_OUT_OF_MEMORY || (int)result == RESULT_TOO_LARGE);
+}
+
 static void explain_end(struct refusal *refusal, const struct exchange *exchange, CURLcode result)
 {
+    enum exchange_fault fault = exchange->fault;
     refusal->rule = exchange->name;
-    if (exchange->fault == EXCHANGE_SOUND) {
+    if (fault == EXCHANGE_SOUND && is_line_too_long(exchange, result))
+        fault = EXCHANGE_HEAD_TOO_LARGE;
+    if (fault == EXCHANGE_SOUND) {
         explain(refusal, exchange, result);
         return;
     }
-    refusal->error = fault_answers[exchange->fault].error;
-    refusal->message = fault_answers[exchange->fault].message;
-    if (exchange->fault == EXCHANGE_BAD_BODY)
+    refusal->error = fault_answers[fault].error;
+    refusal->message = fault_answers[fault].message;
+    if (fault == EXCHANGE_BAD_BODY)
         refusal->message = body_fault_reasons[exchange->body.fault];
 }
 

@@ -367,6 +367,25 @@ def test_head_that_begins_folded_after_a_part(tmp_path):
             assert (response.status, response.error) == (502, "codev_upstream_broken")
 
 
+LINE = b"X: " + b"y" * 102400 + b"\r\n"
+
+
+@pytest.mark.parametrize("raw", [
+    b"HTTP/1.1 200 OK\r\n" + LINE + b"\r\n",
+    b"HTTP/1.1 200 OK\r\n" + LINE * 3,
+    b"HTTP/1.1 200 OK\r\nA: b\r\n" + LINE[:-2],
+    b"HTTP/1.1 200 " + LINE,
+    b"HTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\n" + LINE,
+    b"HTTP/1.1 103 Early\r\nA: " + b"b" * 9999 + b"\r\n\r\n" + b"HTTP/1.1 200 OK\r\n" + LINE,
+    b"HTTP/1.1 200 OK\r\n" + b"A: bcdefghijk\r\n" * 99999,
+])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_lines_beyond_libcurls_limit_are_502(broker, raw, method):
+    response = raw_answer(broker, raw, close=True, method=method)
+    assert (response.status, response.error) == (502, "codev_upstream_broken")
+    assert "head of the upstream's answer is too large" in response.json["error"]["message"]
+
+
 @pytest.mark.parametrize("raw", [
     b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
