@@ -1,6 +1,6 @@
 /* The server's side of a connection: plain, or TLS by OpenSSL (channel_tls.c; channel_plain.c
- * stands in for it where there is no TLS, in the guest). Both calls return bytes, 0 at the end, or
- * a negative errno; -EAGAIN: later.
+ * replaces it in the guest, where there is no TLS). Both calls return bytes, 0 at the end, or a
+ * negative errno; -EAGAIN: later.
  */
 #ifndef TEST_BENCH_LOAD_CHANNEL_H
 #define TEST_BENCH_LOAD_CHANNEL_H

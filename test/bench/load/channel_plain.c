@@ -1,4 +1,4 @@
-/* Channels where there is no TLS, see channel.h. */
+/* Channels (channel.h) without TLS. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* Channels with TLS, see channel.h. Session tickets and keep-alive are as OpenSSL has them by
- * default: what is measured beside each other meets the same server. */
+/* Channels (channel.h) with TLS. Session tickets and keep-alive are OpenSSL's defaults, the same
+ * for all measured programs. */
 #include <errno.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>

@@ -1,7 +1,8 @@
 /* The client of requests: a closed loop. Each of its connections sends a request, reads the whole
- * answer, and begins again, on the same connection or (--fresh) on a new one. What was begun before
- * the warm-up's end is not counted, and nothing is after the measured time. One sample of latency a
- * request: from its first byte's being sent (or from connect(2)) to its answer's last byte.
+ * answer, and begins again, on the same connection or (--fresh) on a new one. Requests that began
+ * before the end of the warm-up or ended after the measured time are not counted. One sample of
+ * latency a request: from its first byte's being sent (or from connect(2)) to its answer's last
+ * byte.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -100,8 +101,8 @@ static bool send_request(struct client_connection *connection)
     return true;
 }
 
-/* Sent at once: waiting until the socket takes bytes, which it nearly always does, would cost the
- * client, who must be cheaper than what is measured, two system calls and a wake-up a request. */
+/* Sends at once: waiting for EPOLLOUT would cost two system calls and a wake-up for each request,
+ * and the client must be cheaper than the measured program. */
 static void begin(struct client_connection *connection)
 {
     connection->began = io_monotonic_ns();

@@ -1,7 +1,7 @@
 /* The bare copy loop: accepts, dials, and moves bytes both ways with poll(2), a 64 KiB buffer and
  * blocking writes. No limits, no time-outs, no preface, no half-close, and one stalled reader
- * stalls all: it does nothing but what any relay has to do, and so is what a relay's speed is
- * compared with.
+ * stalls all: it does the minimum that every relay has to do, so that a relay's speed can be
+ * compared with it.
  */
 #include <errno.h>
 #include <fcntl.h>

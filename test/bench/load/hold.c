@@ -1,9 +1,9 @@
 /* Connections that are held: idle ones after one request each, and event streams.
  *
  * Both open one connection after the other (a burst of a thousand would measure backlogs), say
- * `{"open":N}` when all are there, and wait for a line on standard input: in between, whoever runs
- * this looks at memory. Streams then measure the delay of every event for the given time: the event
- * holds the clock at its sending, on this same machine.
+ * `{"open":N}` when all are there, and wait for a line on standard input: meanwhile the benchmark
+ * reads the memory figures. Streams then measure the delay of every event for the given time: the
+ * event holds the clock at its sending, on this same machine.
  */
 #include <errno.h>
 #include <poll.h>
@@ -141,7 +141,7 @@ int load_streams(struct load_options *options)
         if (epoll_ctl(epoll, EPOLL_CTL_ADD, streams[i].fd, &event) < 0)
             load_die("watch a stream");
     }
-    /* what piled up while nobody read comes first and is not counted */
+    /* events that were queued before the first read are not counted */
     int64_t from = io_monotonic_ns() + 500000000;
     int64_t until = from + options->milliseconds * 1000000ll, now;
     while ((now = io_monotonic_ns()) < until) {

@@ -1,5 +1,5 @@
-/* The peers of whatever is measured: one program is the server behind it and the client before it,
- * so that every program under test meets the same bytes, the same system calls and the same clock.
+/* The client and the server of the measured program, in one program, so that every program under
+ * test has the same peers.
  *
  * Everything uses a small part of HTTP/1.1 that byte relays pass on and HTTP proxies understand:
  *

@@ -270,8 +270,8 @@ static bool step(struct server_connection *connection)
     return false;
 }
 
-/* Some steps at once; when there could be more, a wake-up comes for that: what TLS has read already
- * wakes nobody. */
+/* Some steps at once. If there could be more, requests another wake-up, as epoll does not report
+ * bytes that TLS has already read. */
 static void serve_one(struct server_connection *connection)
 {
     for (unsigned steps = 0; steps < STEPS_PER_EVENT; steps++)
@@ -281,7 +281,7 @@ static void serve_one(struct server_connection *connection)
 }
 
 /* As many events as the rate demands since the last stream began, one stream after the other.
- * Before all streams that are wanted are there nothing is sent: nobody would read it. */
+ * Nothing is sent before all streams are open, as the client does not read earlier. */
 static void send_events(void)
 {
     uint64_t expirations;
