@@ -309,7 +309,8 @@ def test_forbidden_mounts_are_refused_by_both_names(rig):
             (data, ["--rules", data / "sandbox-egress.json"], data / "sandbox-egress.json"),
             (token.parent, gateway, token), (f"{token.parent}:/workspace/x:ro", gateway, token),
             (token.parent, [*gateway, "--ca-file", token], token),
-            (rig.runtime, [], "codev-sandbox-"), (rig.machine, [], "vmlinux")):
+            (rig.runtime, [], "codev-sandbox-"), (rig.machine, [], "vmlinux"),
+            ("/proc:/workspace/x", [], "/proc/self/exe")):
         status, out, err = rig.run("", "--mount", mount, *extra)
         assert (status, out) == (125, b""), mount
         assert err.count("\n") == 1 and err.startswith("codev-sandbox: mounts: mount ")

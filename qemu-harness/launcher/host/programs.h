@@ -13,8 +13,10 @@
 int program_find(char out[PATH_MAX], const char *chosen, const char *beside, const char *name,
                  struct failure *why);
 
-/* The path of our executable. 0 or a negative errno. */
-int program_own(char out[PATH_MAX]);
+/* A path that leads to our executable. On Linux it is a link in /proc. As a protected path
+ * (mount_check.h) it therefore also keeps /proc from being mounted for writing, with the memory of
+ * the user's processes in it. */
+extern const char program_own[];
 
 /* A file relative to the folder of our executable. 0 or a negative errno. */
 int program_beside(char out[PATH_MAX], const char *relative);

@@ -7,21 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-int program_own(char out[PATH_MAX])
-{
-    ssize_t length = readlink("/proc/self/exe", out, PATH_MAX - 1);
-    if (length < 0)
-        return -errno;
-    out[length] = '\0';
-    return 0;
-}
+const char program_own[] = "/proc/self/exe";
 
 int program_beside(char out[PATH_MAX], const char *relative)
 {
     char own[PATH_MAX];
-    int result = program_own(own);
-    if (result)
-        return result;
+    ssize_t length = readlink(program_own, own, sizeof(own) - 1);
+    if (length < 0)
+        return -errno;
+    own[length] = '\0';
     char *slash = strrchr(own, '/');
     if (!slash)
         return -ENOENT;

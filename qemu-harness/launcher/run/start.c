@@ -43,14 +43,10 @@ static int step_machine(struct sandbox *sandbox, struct failure *why)
 
 static int step_mounts(struct sandbox *sandbox, struct failure *why)
 {
-    char this_program[PATH_MAX];
-    int result = program_own(this_program);
-    if (result)
-        return failure_errno(why, -result, "path of this program");
     struct found_paths found = sandbox->found;
-    found.this_program = this_program;
+    found.this_program = program_own;
     found.run_folder = sandbox->folder.path;
-    result = mount_table_open(&sandbox->mounts, &sandbox->options.mounts, why);
+    int result = mount_table_open(&sandbox->mounts, &sandbox->options.mounts, why);
     if (!result)
         result = mount_check(&sandbox->mounts, &sandbox->options, &found, why);
     return result;
