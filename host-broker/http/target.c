@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "host-broker/http/request_head.h"
+
 const struct target_fault_kind target_fault_kinds[] = {
     [TARGET_FAULT_NONE] = {BROKER_ERROR_INTERNAL, "no fault"},
     [TARGET_FAULT_METHOD] = {BROKER_ERROR_METHOD, NULL},
@@ -17,6 +19,10 @@ const struct target_fault_kind target_fault_kinds[] = {
     [TARGET_FAULT_ESCAPE] = {BROKER_ERROR_BAD_REQUEST,
                              "percent sign in the path without two hexadecimal digits"},
     [TARGET_FAULT_DOT_SEGMENT] = {BROKER_ERROR_BAD_REQUEST, "dot segment (. or ..) in the path"},
+    [TARGET_FAULT_HELD] =
+        {BROKER_ERROR_BAD_REQUEST,
+         "encoding in the path that some servers may read as a dot segment, where "
+         "only paths below a prefix are allowed"},
 };
 
 static_assert(sizeof(target_fault_kinds) / sizeof(target_fault_kinds[0]) == TARGET_FAULT_COUNT,
@@ -51,12 +57,32 @@ int target_next_character(struct slice path, size_t *at, enum target_fault *faul
 struct segment {
     unsigned dots;
     bool other;      /* it has a character that is no dot */
+    bool blank;      /* it has a space, which some servers cut off (target_check_held_path) */
     bool parameters; /* a semicolon has come */
 };
 
 static bool segment_is_dots(const struct segment *segment)
 {
-    return !segment->other && (segment->dots == 1 || segment->dots == 2);
+    unsigned dots = segment->dots;
+    return !segment->other && (dots == 1 || dots == 2 || (dots > 0 && segment->blank));
+}
+
+/* False when the character ends a dot segment. */
+static bool take_character(struct segment *segment, int character)
+{
+    if (character == '/' || character == '\\') {
+        if (segment_is_dots(segment))
+            return false;
+        *segment = (struct segment){0};
+    } else if (character == ';') {
+        segment->parameters = true;
+    } else if (!segment->parameters) {
+        if (character == '.')
+            segment->dots++;
+        else
+            segment->other = true;
+    }
+    return true;
 }
 
 enum target_fault target_check_path(struct slice path)
@@ -67,20 +93,55 @@ enum target_fault target_check_path(struct slice path)
         int character = target_next_character(path, &at, &fault);
         if (character < 0)
             return fault;
-        if (character == '/' || character == '\\') {
-            if (segment_is_dots(&segment))
-                return TARGET_FAULT_DOT_SEGMENT;
-            segment = (struct segment){0};
-        } else if (character == ';') {
-            segment.parameters = true;
-        } else if (!segment.parameters) {
-            if (character == '.')
-                segment.dots++;
-            else
-                segment.other = true;
-        }
+        if (!take_character(&segment, character))
+            return TARGET_FAULT_DOT_SEGMENT;
     }
     return segment_is_dots(&segment) ? TARGET_FAULT_DOT_SEGMENT : TARGET_FAULT_NONE;
+}
+
+/* Appends a byte, and decodes what it completes. */
+static size_t append_decoded(unsigned char *plain, size_t length, char byte)
+{
+    plain[length++] = (unsigned char)byte;
+    while (length >= 3 && plain[length - 3] == '%') {
+        int high = ascii_hex_value((char)plain[length - 2]);
+        int low = ascii_hex_value((char)plain[length - 1]);
+        if (high < 0 || low < 0)
+            break;
+        length -= 2;
+        plain[length - 1] = (unsigned char)(high * 16 + low);
+    }
+    return length;
+}
+
+/* The first bytes of a character of UTF-8 that has a shorter form: lenient decoders accept it. */
+static bool is_overlong(unsigned char byte, unsigned char next)
+{
+    return byte == 0xc0 || byte == 0xc1 || (byte == 0xe0 && next >= 0x80 && next < 0xa0) ||
+           (byte == 0xf0 && next >= 0x80 && next < 0x90);
+}
+
+enum target_fault target_check_held_path(struct slice path)
+{
+    static unsigned char plain[REQUEST_HEAD_MAX];
+    struct segment segment = {0};
+    size_t length = 0;
+    if (path.length == 0 || !memchr(path.bytes, '%', path.length))
+        return TARGET_FAULT_NONE; /* target_check_path has seen all of it */
+    if (path.length > sizeof(plain))
+        return TARGET_FAULT_HELD;
+    for (size_t i = 0; i < path.length; i++)
+        length = append_decoded(plain, length, path.bytes[i]);
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = plain[i];
+        if (byte < ' ' || byte == 0x7f || is_overlong(byte, i + 1 < length ? plain[i + 1] : 0))
+            return TARGET_FAULT_HELD;
+        if (byte == ' ')
+            segment.blank = true;
+        else if (!take_character(&segment, byte == '?' || byte == '#' ? ';' : byte))
+            return TARGET_FAULT_HELD;
+    }
+    return segment_is_dots(&segment) ? TARGET_FAULT_HELD : TARGET_FAULT_NONE;
 }
 
 static bool method_is_refused(struct slice method)

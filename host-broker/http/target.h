@@ -31,6 +31,7 @@ enum target_fault {
     TARGET_FAULT_CHARACTER, /* a byte that is invalid in a target */
     TARGET_FAULT_ESCAPE,    /* a percent sign without two hexadecimal digits */
     TARGET_FAULT_DOT_SEGMENT,
+    TARGET_FAULT_HELD, /* target_check_held_path */
     TARGET_FAULT_COUNT
 };
 
@@ -60,5 +61,11 @@ int target_next_character(struct slice path, size_t *at, enum target_fault *faul
 /* Checks a path alone (of a rule, of a Location): TARGET_FAULT_NONE, _CHARACTER, _ESCAPE or
  * _DOT_SEGMENT. '?' and '#' are invalid characters. */
 enum target_fault target_check_path(struct slice path);
+
+/* Checks a path that must stay below a prefix, after target_check_path: TARGET_FAULT_NONE or _HELD.
+ * It is refused if a server that decodes escapes any number of times, accepts overlong UTF-8
+ * (%c0%ae), cuts spaces off a segment, or ends the path at an encoded question mark could find a
+ * dot segment or a control character. */
+enum target_fault target_check_held_path(struct slice path);
 
 #endif

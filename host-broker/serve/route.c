@@ -46,6 +46,14 @@ static int find_by_name(struct route *out, struct broker *broker, struct refusal
     return 0;
 }
 
+/* True when only paths below a prefix may be reached, that of the upstream's URL or those of
+ * --gateway-allow. */
+static bool is_held(const struct route *route, const struct broker_options *options)
+{
+    return route->url->prefix_length > 0 ||
+           (route->kind == ROUTE_GATEWAY && options->gateway_allow_count > 0);
+}
+
 int route_find(struct route *out, struct broker *broker, const struct request_head *head,
                struct refusal *refusal)
 {
@@ -57,6 +65,12 @@ int route_find(struct route *out, struct broker *broker, const struct request_he
     int result = find_by_name(out, broker, refusal);
     if (result < 0)
         return result;
+    if (is_held(out, &broker->options)) {
+        fault = target_check_held_path(out->target.rest);
+        if (fault != TARGET_FAULT_NONE)
+            return refuse(refusal, target_fault_kinds[fault].error,
+                          target_fault_kinds[fault].reason, out->name);
+    }
     if (head->upgrade)
         return refuse(refusal, BROKER_ERROR_UPGRADE, NULL, out->name);
     if (!broker_logged_in(broker, false))

@@ -101,6 +101,17 @@ def test_refused_paths_are_400(broker, gateway, registry, path):
     assert (gateway.accepted, registry.accepted) == before
 
 
+@pytest.mark.parametrize("path", ["%252e%252e/x", "a/.%252E/x", "%25252e./x", "%c0%ae%c0%ae/x",
+                                  "..%20/x", "a%252f..%252fx", "..%3fx", "..%2500"])
+def test_encodings_that_could_leave_a_prefix_are_400(broker, gateway, registry, path):
+    before = gateway.accepted, registry.accepted
+    for name in ("deep", "plain", "gateway"):
+        response = broker.get(f"/{name}/{path}")
+        assert (response.status, response.error) == (400, "codev_bad_request")
+    assert (gateway.accepted, registry.accepted) == before
+    assert seen(broker.get("/npm/" + path))["target"] == "/" + path  # held to no prefix
+
+
 @pytest.mark.parametrize(
     "target", ["/", "/nope", "/nope/x", "/Gateway/x", "/NPM", "/gatewayx", "/npmx/y", "/%6epm/x"])
 def test_unknown_names_are_404(broker, target):
@@ -144,7 +155,9 @@ def test_gateway_allow(tmp_path, gateway):
                                      ("GET", "/v1/messages", 403), ("POST", "/v1/messagesx", 403),
                                      ("GET", "/v1/models", 200), ("GET", "/v1/keys", 403),
                                      ("POST", "/v1/messages//x", 200), ("GET", "/", 403),
-                                     ("GET", "//v1/models", 403)]:
+                                     ("GET", "//v1/models", 403),
+                                     ("GET", "/v1/models/%252e%252e/keys", 400),
+                                     ("GET", "/v1/models/..%20/keys", 400)]:
             response = broker.get("/gateway" + path, method=method)
             assert response.status == status, (method, path)
             if status == 403:

@@ -124,6 +124,43 @@ static void refused_targets_say_why(void **state)
     }
 }
 
+static void held_paths_stay_below_their_prefix(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {
+        "/%252e%252e/a",   "/%252e.",           "/a/.%252E/b",     "/%25252e%25252e",
+        "/%25%32%65./a",   "/%2525%2532%2565/", "/a%252f..%252fb", "/a%255c..%255cb",
+        "/%c0%ae%c0%ae/a", "/%25c0%25ae",       "/%C1%9c",         "/%e0%80%ae",
+        "/%f0%80%80%ae",   "/..%20/a",          "/.%20./a",        "/a/%20..",
+        "/...%20",         "/..%2520/",         "/..%3fx",         "/..%23",
+        "/..%2500",        "/%250d%250a",       "/..%253bx/a",
+    };
+    static const char *const passed[] = {
+        "",
+        "/",
+        "/a/b",
+        "/@scope%2fname",
+        "/%2540scope%252fname",
+        "/a%20b/%20/c",
+        "/...",
+        "/a%20..b",
+        "/%C3%A9/%e4%B8%ad",
+        "/%25",
+        "/100%25",
+        "/%252",
+        "/a%252eb",
+        "/%E9t%E9",
+        "/x..%20/",
+        "/%f0%9f%98%80",
+    };
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        if (target_check_held_path(slice_of(refused[i])) != TARGET_FAULT_HELD)
+            fail_msg("%s passes", refused[i]);
+    for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+        if (target_check_held_path(slice_of(passed[i])) != TARGET_FAULT_NONE)
+            fail_msg("%s is refused", passed[i]);
+}
+
 static void encoded_slashes_make_no_name(void **state)
 {
     (void)state;
@@ -141,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(targets_are_taken_apart),
         cmocka_unit_test(refused_targets_say_why),
+        cmocka_unit_test(held_paths_stay_below_their_prefix),
         cmocka_unit_test(encoded_slashes_make_no_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
