@@ -1,4 +1,4 @@
-"""Faults known from other programs (../shared/FIELD.md, "Broker") that no other file tests, and the
+"""Faults known from other programs that no other file tests, and the
 table in README.md that says where each is tested."""
 import json
 import pathlib

@@ -1,6 +1,6 @@
 /* The reader against JSONTestSuite's test_parsing: files named y_ must be accepted, n_ refused, and
  * i_ may be either but must not crash. The suite is no part of this tree: it is looked for in
- * $CODEV_SUITES and ../shared/suites, and without it the test is skipped and says so.
+ * $CODEV_SUITES, and without it the test is skipped and says so.
  */
 #include "test/harness/unit.h"
 
@@ -27,7 +27,7 @@ static DIR *open_suite(void)
 {
     const char *root = getenv("CODEV_SUITES");
     char path[4096];
-    snprintf(path, sizeof(path), "%s/json/test_parsing", root ? root : "../shared/suites");
+    snprintf(path, sizeof(path), "%s/json/test_parsing", root ? root : "CODEV_SUITES");
     DIR *directory = opendir(path);
     if (!directory)
         print_message("skipped: no JSONTestSuite in %s (CODEV_SUITES names its folder)\n", path);

@@ -1,6 +1,6 @@
 /* The head parser, body decoder and target check against raw requests that others wrote: llhttp's
  * and lighttpd's, whole and byte by byte. The suite is not part of this tree; it is searched in
- * $CODEV_SUITES and ../shared/suites, and without it the test is skipped and says so.
+ * $CODEV_SUITES, and without it the test is skipped and says so.
  *
  * accept: the first request is read to its end without a fault; a target that gets an answer of its
  * own (absolute-form, CONNECT) counts as read. reject: a fault that is answered with 4xx or 5xx.
@@ -129,7 +129,7 @@ static void every_case_is_judged_right(void **state)
     static char line[LINE_MAX_BYTES];
     char path[4096];
     const char *root = getenv("CODEV_SUITES");
-    snprintf(path, sizeof(path), "%s/http1/cases.jsonl", root ? root : "../shared/suites");
+    snprintf(path, sizeof(path), "%s/http1/cases.jsonl", root ? root : "CODEV_SUITES");
     FILE *file = fopen(path, "r");
     if (!file) {
         print_message("skipped: no %s (CODEV_SUITES names its folder)\n", path);

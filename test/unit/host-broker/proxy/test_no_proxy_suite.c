@@ -1,5 +1,5 @@
 /* The decisions of Go's suite, with the differences listed. The suite is no part of this tree: it
- * is looked for in $CODEV_SUITES and ../shared/suites, and without it the tests are skipped and say
+ * is looked for in $CODEV_SUITES, and without it the tests are skipped and say
  * so.
  */
 #include "test/harness/unit.h"
@@ -43,7 +43,7 @@ static bool open_suite(void)
     const char *root = getenv("CODEV_SUITES");
     char path[4096];
     struct json_position where;
-    snprintf(path, sizeof(path), "%s/noproxy/go-httpproxy.json", root ? root : "../shared/suites");
+    snprintf(path, sizeof(path), "%s/noproxy/go-httpproxy.json", root ? root : "CODEV_SUITES");
     ssize_t length = io_read_file(AT_FDCWD, path, 0, bytes, sizeof(bytes));
     if (length == -ENOENT) {
         print_message("skipped: no %s (CODEV_SUITES names its folder)\n", path);

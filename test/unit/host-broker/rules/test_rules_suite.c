@@ -1,6 +1,6 @@
 /* Rules against JSONTestSuite: every n_ is refused as malformed, at a position; a y_ may be
  * refused, but only for what it says; an i_ may be either. The suite is no part of this tree: it is
- * looked for in $CODEV_SUITES and ../shared/suites, and without it the test is skipped and says so.
+ * looked for in $CODEV_SUITES, and without it the test is skipped and says so.
  */
 #include "test/harness/unit.h"
 
@@ -58,7 +58,7 @@ static void every_file_is_judged_right(void **state)
     (void)state;
     char path[4096];
     const char *root = getenv("CODEV_SUITES");
-    snprintf(path, sizeof(path), "%s/json/test_parsing", root ? root : "../shared/suites");
+    snprintf(path, sizeof(path), "%s/json/test_parsing", root ? root : "CODEV_SUITES");
     DIR *directory = opendir(path);
     if (!directory) {
         print_message("skipped: no JSONTestSuite in %s (CODEV_SUITES names its folder)\n", path);
