@@ -113,7 +113,7 @@ void seccomp_filter_add(struct seccomp_filter *filter, const struct seccomp_rule
         size_t skip = emit(filter, BPF_JMP | BPF_JEQ | BPF_K, rules[done].number);
         for (; done < end; done++)
             emit_rule(filter, &rules[done]);
-        /* When the last rule's conditions fail, the accumulator holds an argument, not the number. */
+        /* When the last conditions fail, the accumulator holds an argument: load the number. */
         if (rules[end - 1].conditions[0].test)
             emit_load(filter, offsetof(struct seccomp_data, nr));
         jump_to_here(filter, skip, false);

@@ -28,8 +28,8 @@ enum preface_result {
 void preface_write_broker(char out[PREFACE_BROKER_LENGTH], const char *token);
 void preface_write_way_in(char out[PREFACE_WAY_IN_LENGTH], const char *secret);
 
-/* Checks the first `length` bytes of a connection. The secret is compared in constant time, once all
- * of it is there. */
+/* Checks the first `length` bytes of a connection. The secret is compared in constant time, once
+ * all of it is there. */
 enum preface_result preface_check_broker(const char *bytes, size_t length, const char *token);
 enum preface_result preface_check_way_in(const char *bytes, size_t length, const char *secret);
 
