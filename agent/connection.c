@@ -1,343 +1,197 @@
-/* The life of one connection: handlers of its events, each ending in a verdict or a mark. */
+/* The rules of a connection, as pure functions of its state: which events it waits for, when it
+ * ends, and how long it may be half open. */
 #include "agent/connection.h"
 
-#include <errno.h>
-#include <string.h>
+#include <assert.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
-#include "agent/canned.h"
-#include "agent/dial.h"
-#include "agent/relay.h"
-#include "agent/tls.h"
-#include "agent/transfer.h"
+#include "common/net/tls_profile.h"
 #include "common/os/cleanup.h"
 
-void connection_enter(struct relay *relay, struct connection *connection,
-                      enum connection_state state, int64_t deadline)
+const char *const connection_state_names[] = {
+    [CONNECTION_FREE] = "free",         [CONNECTION_DEMANDING] = "demanding",
+    [CONNECTION_DIALLING] = "dialling", [CONNECTION_SECURING] = "securing",
+    [CONNECTION_JOINED] = "joined",     [CONNECTION_LINGERING] = "lingering",
+    [CONNECTION_CLOSING] = "closing",
+};
+static_assert(ARRAY_LENGTH(connection_state_names) == CONNECTION_STATE_COUNT, "a name for each");
+
+const char *const connection_verdict_names[] = {
+    [VERDICT_KEEP] = "keep",
+    [VERDICT_PASS_END_TO_CLIENT] = "pass-end-to-client",
+    [VERDICT_PASS_END_TO_TARGET] = "pass-end-to-target",
+    [VERDICT_CLOSE] = "close",
+    [VERDICT_BREAK] = "break",
+    [VERDICT_LINGER] = "linger",
+    [VERDICT_APOLOGISE] = "apologise",
+};
+static_assert(ARRAY_LENGTH(connection_verdict_names) == VERDICT_COUNT, "a name for each");
+
+const struct role_rules role_rules[] = {
+    [RELAY_TO_BROKER] = {.carries_requests = true, .dial_window = 2000},
+    [RELAY_TO_SERVER] = {.demands = true},
+    [RELAY_TO_AGENT] = {.demands = true, .to_pair = true, .dial_window = 2000},
+    [RELAY_TO_RELAY] = {.carries_requests = true, .to_pair = true, .dial_window = 2000},
+};
+static_assert(ARRAY_LENGTH(role_rules) == RELAY_ROLE_COUNT, "rules for each role");
+
+/* With TLS only a whole record can be received, and a piece needs room for its head too. */
+static bool has_room_from(const struct connection *connection, enum connection_side which)
 {
-    if (connection->state == CONNECTION_DEMANDING)
-        relay->demanding--;
-    if (state == CONNECTION_DEMANDING)
-        relay->demanding++;
-    connection->state = state;
-    relay_set_deadline(relay, connection, deadline);
+    const struct flow *flow = &connection->flows[which];
+    bool secure = which == SIDE_TARGET && connection->tls;
+    if (which == SIDE_TARGET && connection->framed)
+        return flow_has_room_for(flow, PIECE_HEAD + 1);
+    return secure ? flow_has_room_for(flow, TLS_RECORD_MAX) : flow_has_room(flow);
 }
 
-void connection_rearm(struct relay *relay, struct connection *connection)
+static uint32_t interest_joined(const struct connection *connection, enum connection_side which)
 {
-    if (connection->state == CONNECTION_CLOSING)
-        return; /* the sweep closes the descriptors, which takes them out of the set */
-    for (unsigned which = 0; which < 2; which++) {
-        struct side *side = &connection->sides[which];
-        uint32_t interest = connection_interest(connection, which);
-        if (side->fd >= 0 && interest != side->armed)
-            relay_watch(relay, side->fd, &side->armed, interest,
-                        REFERENCE(REFERENCE_SIDE, 2 * connection->index + which));
-    }
+    const struct side *side = &connection->sides[which];
+    const struct side *other = &connection->sides[other_side(which)];
+    bool may_close = which == SIDE_CLIENT && connection->framed && !side->gone;
+    uint32_t interest = 0;
+    if (!side->ended ? has_room_from(connection, which) || other->refuses : may_close)
+        interest |= EPOLLIN;
+    if ((connection->flows[other_side(which)].length > 0 || side->unsent) && !side->refuses)
+        interest |= EPOLLOUT;
+    if (!side->leaving && !side->ended)
+        interest |= EPOLLRDHUP;
+    if (side->ended && !side->gone)
+        interest |= EPOLLHUP;
+    return interest;
 }
 
-void connection_close(struct relay *relay, struct connection *connection)
+uint32_t connection_interest(const struct connection *connection, enum connection_side which)
 {
-    if (connection->state == CONNECTION_CLOSING)
-        return;
-    connection_enter(relay, connection, CONNECTION_CLOSING, NEVER);
-    connection->next = relay->marked;
-    relay->marked = connection->index;
-}
-
-void connection_break(struct relay *relay, struct connection *connection)
-{
-    connection->reset = true;
-    connection_close(relay, connection);
-}
-
-static void adopt(struct relay *relay, struct connection *connection, unsigned forward, int fd)
-{
-    const struct relay_forward *row = &relay->config.forwards[forward];
-    connection->forward = (uint8_t)forward;
-    connection->role = row->role;
-    connection->half_close = row->half_close;
-    connection->framed = row->framed;
-    connection->told_closed = false;
-    connection->pieces = (struct piece_reader){0};
-    connection->behind_agent = relay->listeners[forward].is_unix;
-    connection->reset = false;
-    connection->sides[SIDE_CLIENT] = (struct side){.fd = fd};
-    connection->sides[SIDE_TARGET] = (struct side){.fd = -1};
-    connection->serial = ++relay->serial;
-    connection->demand_length = 0;
-}
-
-void connection_open(struct relay *relay, struct connection *connection, unsigned forward, int fd)
-{
-    adopt(relay, connection, forward, fd);
-    if (role_rules[connection->role].demands)
-        connection_enter(relay, connection, CONNECTION_DEMANDING, relay->now + PREFACE_TIMEOUT_MS);
-    else
-        dial_begin(relay, connection);
-    connection_rearm(relay, connection);
-}
-
-void connection_drop_target(struct connection *connection)
-{
-    tls_finish(connection);
-    fd_close(&connection->sides[SIDE_TARGET].fd);
-    connection->sides[SIDE_TARGET] = (struct side){.fd = -1};
-}
-
-static void linger(struct relay *relay, struct connection *connection)
-{
-    connection_drop_target(connection);
-    connection_enter(relay, connection, CONNECTION_LINGERING,
-                     relay->now + connection_linger_limit(connection));
-    if (connection->flows[SIDE_TARGET].length == 0)
-        shutdown(connection->sides[SIDE_CLIENT].fd, SHUT_WR);
-}
-
-void connection_apologise(struct relay *relay, struct connection *connection, const char *reason)
-{
-    char answer[CANNED_MAX];
-    size_t length = canned_unreachable(answer, reason);
-    flow_discard(&connection->flows[SIDE_TARGET]);
-    flow_put(&connection->flows[SIDE_TARGET], answer, length);
-    transfer_to(relay, connection, SIDE_CLIENT);
-    linger(relay, connection);
-}
-
-void connection_refuse(struct relay *relay, struct connection *connection, unsigned forward, int fd)
-{
-    adopt(relay, connection, forward, fd);
-    char answer[CANNED_MAX];
-    size_t length = canned_full(answer);
-    /* It fits into the buffer of a fresh socket; should it not, the client sees a plain close. */
-    send(fd, answer, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-    linger(relay, connection);
-    connection_rearm(relay, connection);
-}
-
-/* Nothing is pending for that side. */
-static void pass_end_to(struct relay *relay, struct connection *connection,
-                        enum connection_side which)
-{
-    uint8_t end[PIECE_HEAD];
-    connection->sides[which].told = true;
-    if (which == SIDE_TARGET || !connection->framed) {
-        shutdown(connection->sides[which].fd, SHUT_WR);
-        return;
-    }
-    piece_write_head(end, 0);
-    flow_put(&connection->flows[SIDE_TARGET], end, sizeof(end));
-    transfer_to(relay, connection, SIDE_CLIENT);
-}
-
-/* Does what the rules say, until they say that nothing is to be done. */
-static void settle(struct relay *relay, struct connection *connection)
-{
-    while (connection->state == CONNECTION_JOINED) {
-        switch (connection_judge(connection)) {
-        case VERDICT_KEEP: {
-            int64_t limit = connection_end_limit(connection);
-            relay_set_deadline(relay, connection,
-                               limit == NEVER ? NEVER : connection->moved + limit);
-            return;
-        }
-        case VERDICT_PASS_END_TO_CLIENT:
-            pass_end_to(relay, connection, SIDE_CLIENT);
-            break;
-        case VERDICT_PASS_END_TO_TARGET:
-            pass_end_to(relay, connection, SIDE_TARGET);
-            break;
-        case VERDICT_CLOSE:
-            connection_close(relay, connection);
-            return;
-        case VERDICT_BREAK:
-            connection_break(relay, connection);
-            return;
-        case VERDICT_LINGER:
-            if (!connection->framed) {
-                linger(relay, connection);
-                return;
-            }
-            connection->told_closed = true;
-            pass_end_to(relay, connection, SIDE_CLIENT);
-            break;
-        case VERDICT_APOLOGISE:
-            relay->preferred[connection
-                                 ->forward]++; /* the next client starts with another address */
-            connection_apologise(relay, connection, "it closed the connection without an answer");
-            return;
-        case VERDICT_COUNT:
-            return;
-        }
-    }
-}
-
-void connection_join(struct relay *relay, struct connection *connection)
-{
-    union {
-        char broker[PREFACE_BROKER_LENGTH], way_in[PREFACE_WAY_IN_LENGTH];
-    } preface = {{0}};
-    const char *secret = relay->config.forwards[connection->forward].secret;
-    switch (connection->role) {
-    case RELAY_TO_BROKER:
-        if (secret[0]) {
-            preface_write_broker(preface.broker, secret);
-            flow_put(&connection->flows[SIDE_CLIENT], preface.broker, sizeof(preface.broker));
-        }
-        break;
-    case RELAY_TO_SERVER:
-        flow_put(&connection->flows[SIDE_TARGET], PREFACE_WAY_IN_ANSWER,
-                 strlen(PREFACE_WAY_IN_ANSWER));
-        break;
-    case RELAY_TO_AGENT:
-        preface_write_way_in(preface.way_in, secret);
-        flow_put(&connection->flows[SIDE_CLIENT], preface.way_in, sizeof(preface.way_in));
-        break;
-    case RELAY_TO_RELAY:
-    case RELAY_ROLE_COUNT:
-        break;
-    }
-    secret_wipe(&preface, sizeof(preface));
-    connection_enter(relay, connection, CONNECTION_JOINED, NEVER);
-    connection->moved = relay->now;
-    if (connection->role == RELAY_TO_BROKER)
-        transfer_from(relay, connection,
-                      SIDE_CLIENT); /* what it said meanwhile goes with the preface */
-    transfer_to(relay, connection, SIDE_CLIENT);
-    transfer_to(relay, connection, SIDE_TARGET);
-    settle(relay, connection);
-}
-
-/* Reads exactly up to the end of the secret: what follows belongs to the server. */
-static void demand_secret(struct relay *relay, struct connection *connection)
-{
-    char *have = connection->demand;
-    ssize_t received = recv(connection->sides[SIDE_CLIENT].fd, have + connection->demand_length,
-                            sizeof(connection->demand) - connection->demand_length, MSG_DONTWAIT);
-    if (received < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (received <= 0) {
-        connection_close(relay, connection);
-        return;
-    }
-    connection->demand_length += (uint8_t)received;
-    enum preface_result result = preface_check_way_in(
-        have, connection->demand_length, relay->config.forwards[connection->forward].secret);
-    if (result == PREFACE_MORE)
-        return;
-    secret_wipe(have, sizeof(connection->demand));
-    if (result == PREFACE_RIGHT)
-        dial_begin(relay, connection);
-    else
-        connection_close(relay, connection);
-}
-
-static void event_dialling(struct relay *relay, struct connection *connection,
-                           enum connection_side which, uint32_t events)
-{
-    if (which == SIDE_TARGET) {
-        dial_event(relay, connection, events);
-        return;
-    }
-    /* The client ended its sending, or is gone. Only for requests does that mean that nobody
-     * waits. */
-    connection->sides[SIDE_CLIENT].leaving = true;
-    if (role_rules[connection->role].carries_requests)
-        connection_close(relay, connection);
-}
-
-static void event_joined(struct relay *relay, struct connection *connection,
-                         enum connection_side which, uint32_t events)
-{
-    struct side *side = &connection->sides[which];
-    uint32_t wanted = side->armed;
-    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-        side->leaving = true;
-    if (side->ended && (events & (EPOLLHUP | EPOLLERR)))
-        side->gone = true;
-    bool cancelled =
-        role_rules[connection->role].carries_requests && which == SIDE_CLIENT && side->leaving;
-    if (!cancelled) {
-        if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) && (wanted & EPOLLOUT))
-            transfer_to(relay, connection, which);
-        if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && (wanted & EPOLLIN))
-            transfer_from(relay, connection, which);
-    }
-    settle(relay, connection);
-}
-
-static void event_lingering(struct relay *relay, struct connection *connection, uint32_t events)
-{
-    static char scrap[16 * 1024];
-    int fd = connection->sides[SIDE_CLIENT].fd;
-    if (events & EPOLLOUT && connection->flows[SIDE_TARGET].length > 0) {
-        transfer_to(relay, connection, SIDE_CLIENT);
-        if (connection->flows[SIDE_TARGET].length == 0)
-            shutdown(fd, SHUT_WR);
-    }
-    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
-        ssize_t received = recv(fd, scrap, sizeof(scrap), MSG_DONTWAIT);
-        if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR))
-            connection_close(relay, connection);
-    }
-}
-
-void connection_event(struct relay *relay, struct connection *connection,
-                      enum connection_side which, uint32_t events)
-{
+    const struct side *side = &connection->sides[which];
+    if (side->fd < 0)
+        return 0;
     switch (connection->state) {
     case CONNECTION_FREE:
     case CONNECTION_CLOSING:
-        return;
+        return 0;
     case CONNECTION_DEMANDING:
-        demand_secret(relay, connection);
-        break;
+        return EPOLLIN;
     case CONNECTION_DIALLING:
+        if (which == SIDE_TARGET)
+            return EPOLLOUT;
+        return side->leaving ? 0 : EPOLLRDHUP;
     case CONNECTION_SECURING:
-        event_dialling(relay, connection, which, events);
-        break;
+        if (which == SIDE_TARGET)
+            return EPOLLIN | (side->unsent ? EPOLLOUT : 0);
+        return side->leaving ? 0 : EPOLLRDHUP;
     case CONNECTION_JOINED:
-        event_joined(relay, connection, which, events);
-        break;
+        return interest_joined(connection, which);
     case CONNECTION_LINGERING:
-        if (which == SIDE_CLIENT)
-            event_lingering(relay, connection, events);
-        break;
+        return EPOLLIN | (connection->flows[SIDE_TARGET].length > 0 ? EPOLLOUT : 0);
     case CONNECTION_STATE_COUNT:
-        return;
-    }
-    connection_rearm(relay, connection);
-}
-
-static void end_at_limit(struct relay *relay, struct connection *connection, bool clean)
-{
-    if (clean)
-        connection_close(relay, connection);
-    else
-        connection_break(relay, connection);
-}
-
-void connection_expired(struct relay *relay, struct connection *connection)
-{
-    switch (connection->state) {
-    case CONNECTION_FREE:
-    case CONNECTION_CLOSING:
-    case CONNECTION_STATE_COUNT:
-        return;
-    case CONNECTION_DIALLING:
-    case CONNECTION_SECURING:
-        dial_expired(relay, connection);
-        break;
-    case CONNECTION_DEMANDING:
-        connection_close(relay, connection);
-        break;
-    case CONNECTION_JOINED: /* half open for too long */
-        end_at_limit(relay, connection, connection_judge_expired(connection) == VERDICT_CLOSE);
-        break;
-    case CONNECTION_LINGERING:
-        end_at_limit(relay, connection, connection->flows[SIDE_TARGET].length == 0);
         break;
     }
-    connection_rearm(relay, connection);
+    return 0;
+}
+
+/* On a connection to the broker, the end of the client's sending means that the client left. The
+ * connection is closed then, so that the model stops generating an answer that is not read. */
+static enum connection_verdict judge_request(const struct connection *connection)
+{
+    const struct side *client = &connection->sides[SIDE_CLIENT];
+    const struct side *broker = &connection->sides[SIDE_TARGET];
+    if (client->ended || client->leaving)
+        return VERDICT_CLOSE;
+    if (!broker->ended || connection->flows[SIDE_TARGET].length > 0)
+        return VERDICT_KEEP;
+    if (connection->flows[SIDE_TARGET].received == 0)
+        return VERDICT_APOLOGISE;
+    return broker->broken ? VERDICT_BREAK : VERDICT_LINGER;
+}
+
+/* Judges the end of a target when the client's side is framed in pieces. After that end was passed
+ * on, only the host closes the connection. */
+static enum connection_verdict judge_end_before_pieces(const struct connection *connection)
+{
+    if (connection->sides[SIDE_CLIENT].told)
+        return connection->sides[SIDE_TARGET].gone && !connection->told_closed ? VERDICT_LINGER
+                                                                               : VERDICT_KEEP;
+    return connection->sides[SIDE_TARGET].broken ? VERDICT_BREAK : VERDICT_PASS_END_TO_CLIENT;
+}
+
+static enum connection_verdict judge_end_of(const struct connection *connection,
+                                            enum connection_side which)
+{
+    const struct side *side = &connection->sides[which];
+    if (!side->ended || connection->flows[which].length > 0)
+        return VERDICT_KEEP;
+    if (connection->framed && which == SIDE_TARGET)
+        return judge_end_before_pieces(connection);
+    if (side->broken)
+        return VERDICT_BREAK;
+    if (side->gone) /* with half_close, the client may still be sending */
+        return which == SIDE_TARGET && connection->half_close ? VERDICT_LINGER : VERDICT_CLOSE;
+    if (connection->half_close && !connection->sides[other_side(which)].told)
+        return which == SIDE_CLIENT ? VERDICT_PASS_END_TO_TARGET : VERDICT_PASS_END_TO_CLIENT;
+    return VERDICT_KEEP;
+}
+
+static enum connection_verdict judge_both_ways(const struct connection *connection)
+{
+    enum connection_verdict verdict = judge_end_of(connection, SIDE_CLIENT);
+    if (verdict == VERDICT_KEEP)
+        verdict = judge_end_of(connection, SIDE_TARGET);
+    if (verdict != VERDICT_KEEP)
+        return verdict;
+    bool delivered =
+        connection->flows[SIDE_CLIENT].length == 0 && connection->flows[SIDE_TARGET].length == 0;
+    bool ended = connection->sides[SIDE_CLIENT].ended && connection->sides[SIDE_TARGET].ended;
+    return ended && delivered && !connection->framed ? VERDICT_CLOSE : VERDICT_KEEP;
+}
+
+enum connection_verdict connection_judge(const struct connection *connection)
+{
+    return role_rules[connection->role].carries_requests ? judge_request(connection)
+                                                         : judge_both_ways(connection);
+}
+
+bool connection_is_cut(const struct connection *connection, enum connection_side which)
+{
+    const struct side *side = &connection->sides[which];
+    return which == SIDE_TARGET && role_rules[connection->role].to_pair && side->gone &&
+           !side->told && connection->flows[which].received > 0;
+}
+
+int64_t connection_linger_limit(const struct connection *connection)
+{
+    return connection->behind_agent ? HALF_OPEN_STALLED_MS : LINGER_MS;
+}
+
+/* Without half_close, the end of a server's sending is nearly always a complete close (TCP does not
+ * show the difference), and its peer on the host learns of it only when the relay closes. So the
+ * relay closes after a second in which the host sent nothing either; while the host still sends,
+ * the connection stays. */
+int64_t connection_end_limit(const struct connection *connection)
+{
+    const struct side *client = &connection->sides[SIDE_CLIENT];
+    const struct side *target = &connection->sides[SIDE_TARGET];
+    if (!client->ended && !client->leaving && !target->ended && !target->leaving)
+        return NEVER;
+    if (connection->framed && !client->gone)
+        return NEVER;
+    if (connection->flows[SIDE_CLIENT].length > 0 || connection->flows[SIDE_TARGET].length > 0)
+        return HALF_OPEN_STALLED_MS;
+    if (connection->half_close)
+        return HALF_OPEN_PASSED_MS;
+    return target->ended ? SERVER_ENDED_QUIET_MS : HALF_OPEN_QUIET_MS;
+}
+
+bool connection_has_all(const struct connection *connection, enum connection_side which)
+{
+    const struct side *other = &connection->sides[other_side(which)];
+    return other->ended && !other->broken && connection->flows[other_side(which)].length == 0;
+}
+
+enum connection_verdict connection_judge_expired(const struct connection *connection)
+{
+    bool closes_for_end = !connection->half_close && connection_has_all(connection, SIDE_CLIENT) &&
+                          connection->flows[SIDE_CLIENT].length == 0;
+    return closes_for_end ? VERDICT_CLOSE : VERDICT_BREAK;
 }

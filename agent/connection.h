@@ -9,9 +9,9 @@
  *                             +-----------+--------> LINGERING -+
  *
  * What a connection wants of its sockets, whether it has to end and how long it may be half open
- * are pure functions of it (connection_rules.c). Handlers (connection.c, transfer.c, dial.c) move
- * bytes and only mark a connection for its end; one sweep per wake-up frees, so an event that was
- * fetched earlier never meets a slot in its next life.
+ * are pure functions of it (here). Handlers (connection_events.c, transfer.c, dial.c) move bytes
+ * and only mark a connection for its end; one sweep per wake-up frees, so an event that was fetched
+ * earlier is never handled for the next connection in the same slot.
  *
  * Two agents of a pair (WSL) speak to each other over Unix sockets, where no reset exists. There a
  * whole close that was not announced by an end of sending is the break: connection_is_cut.
@@ -160,42 +160,5 @@ bool connection_is_cut(const struct connection *connection, enum connection_side
 /* For how many milliseconds a client may read its last answer. The other agent closes by itself
  * when its own client, however slow, has read all; to close earlier would look like a break. */
 int64_t connection_linger_limit(const struct connection *connection);
-
-struct relay;
-
-/* Starts the life of an accepted socket in a free slot. */
-void connection_open(struct relay *relay, struct connection *connection, unsigned forward, int fd);
-
-/* One event of one side. */
-void connection_event(struct relay *relay, struct connection *connection,
-                      enum connection_side which, uint32_t events);
-
-/* Its deadline passed. */
-void connection_expired(struct relay *relay, struct connection *connection);
-
-/* The only setter of the state; arms nothing. `deadline` as in the struct. */
-void connection_enter(struct relay *relay, struct connection *connection,
-                      enum connection_state state, int64_t deadline);
-
-/* Makes epoll watch for connection_interest on both sides. */
-void connection_rearm(struct relay *relay, struct connection *connection);
-
-/* The target accepted: says what is to be said first and joins the two sides. */
-void connection_join(struct relay *relay, struct connection *connection);
-
-/* Closes the target's socket and forgets all about it. */
-void connection_drop_target(struct connection *connection);
-
-/* Ends with the canned 502; `reason` is a word to the user, without characters that JSON
- * escapes. */
-void connection_apologise(struct relay *relay, struct connection *connection, const char *reason);
-
-/* The table is full: the canned 503 into an overflow slot. */
-void connection_refuse(struct relay *relay, struct connection *connection, unsigned forward,
-                       int fd);
-
-/* Marks for the sweep. */
-void connection_close(struct relay *relay, struct connection *connection);
-void connection_break(struct relay *relay, struct connection *connection);
 
 #endif

@@ -8,15 +8,24 @@
 #ifndef AGENT_DIAL_H
 #define AGENT_DIAL_H
 
-#include <stdint.h>
+#include "agent/relay.h"
 
-struct relay;
-struct connection;
+enum dial_outcome {
+    DIAL_PENDING, /* an attempt or a pause is under way, the deadline is set */
+    DIAL_REACHED, /* the target is connected, and with TLS its key is proved */
+    DIAL_FAILED   /* no address is left to try: see dial_reason */
+};
 
-void dial_begin(struct relay *relay, struct connection *connection);
-void dial_event(struct relay *relay, struct connection *connection,
-                uint32_t events); /* the socket is ready or failed */
-void dial_expired(struct relay *relay,
-                  struct connection *connection); /* attempt or pause is over */
+/* Starts the first round. */
+enum dial_outcome dial_begin(struct relay *relay, struct connection *connection);
+
+/* The socket is ready or failed. */
+enum dial_outcome dial_event(struct relay *relay, struct connection *connection, uint32_t events);
+
+/* The attempt or the pause is over. */
+enum dial_outcome dial_expired(struct relay *relay, struct connection *connection);
+
+/* Why it failed, for the client's 502. */
+const char *dial_reason(const struct connection *connection);
 
 #endif

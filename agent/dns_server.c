@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "agent/dns.h"
-#include "agent/relay.h"
+#include "agent/event_set.h"
 #include "common/os/cleanup.h"
+#include "common/os/io.h"
 
 static void stream_close(struct dns_stream *stream)
 {
@@ -71,8 +72,8 @@ static void accept_streams(struct dns_server *server, int listener, int64_t now)
         struct dns_stream *stream = stream_take(server);
         stream->fd = fd;
         stream_renew(server, stream, now);
-        relay_watch(server->relay, fd, &stream->armed, EPOLLIN,
-                    REFERENCE(REFERENCE_DNS_STREAM, stream - server->streams));
+        event_set_watch(server->epoll, fd, &stream->armed, EPOLLIN,
+                        REFERENCE(REFERENCE_DNS_STREAM, stream - server->streams));
     }
 }
 
@@ -143,10 +144,10 @@ void dns_server_expire(struct dns_server *server, int64_t now)
     }
 }
 
-int dns_server_init(struct dns_server *server, struct relay *relay,
-                    const struct relay_config *config, struct failure *why)
+int dns_server_init(struct dns_server *server, int epoll, const struct relay_config *config,
+                    struct failure *why)
 {
-    server->relay = relay;
+    server->epoll = epoll;
     server->count = config->dns_count;
     server->next_deadline = NEVER;
     for (unsigned i = 0; i < DNS_STREAMS_MAX; i++) {
@@ -161,7 +162,7 @@ int dns_server_init(struct dns_server *server, struct relay *relay,
         if (getsockopt(server->fds[i], SOL_SOCKET, SO_TYPE, &type, &length) < 0)
             return failure_errno(why, errno, "DNS socket %d", server->fds[i]);
         server->is_stream[i] = type == SOCK_STREAM;
-        relay_watch(relay, server->fds[i], &armed, EPOLLIN, REFERENCE(REFERENCE_DNS_SOCKET, i));
+        event_set_watch(epoll, server->fds[i], &armed, EPOLLIN, REFERENCE(REFERENCE_DNS_SOCKET, i));
         if (armed == 0)
             return failure_errno(why, errno, "watch DNS socket %d", server->fds[i]);
     }

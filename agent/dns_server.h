@@ -30,10 +30,8 @@ struct dns_stream {
     uint8_t bytes[2 + DNS_STREAM_QUERY_MAX];
 };
 
-struct relay;
-
 struct dns_server {
-    struct relay *relay;
+    int epoll;
     unsigned count;
     int fds[RELAY_DNS_MAX];
     bool is_stream[RELAY_DNS_MAX];
@@ -42,9 +40,9 @@ struct dns_server {
     int64_t next_deadline; /* not later than the earliest deadline of a stream */
 };
 
-/* Watches the configured sockets. 0 or a negative errno with a reason. */
-int dns_server_init(struct dns_server *server, struct relay *relay,
-                    const struct relay_config *config, struct failure *why);
+/* Watches the configured sockets in the epoll set. 0 or a negative errno with a reason. */
+int dns_server_init(struct dns_server *server, int epoll, const struct relay_config *config,
+                    struct failure *why);
 
 /* Handles an event of a configured socket. */
 void dns_server_event(struct dns_server *server, unsigned index, int64_t now);

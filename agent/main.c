@@ -16,7 +16,7 @@
 
 #include "agent/config_check.h"
 #include "agent/confine.h"
-#include "agent/relay.h"
+#include "agent/loop.h"
 #include "common/net/tls_profile.h"
 #include "common/os/io.h"
 #include "common/wire/protocol.h"
@@ -86,12 +86,12 @@ int main(int argc, char **argv)
         failure_errno(&why, -result, "seed the generator");
         return complain(EX_OSERR, &why);
     }
-    if (raise_descriptor_limit(&why) < 0 || relay_init(&relay, &config, STDIN_FILENO, &why) < 0)
+    if (raise_descriptor_limit(&why) < 0 || loop_init(&relay, &config, STDIN_FILENO, &why) < 0)
         return complain(EX_OSERR, &why);
     secret_wipe(&config, sizeof(config));
     if (confine_system_calls(&why) < 0)
         return complain(EX_OSERR, &why);
-    if (relay_run(&relay, &why) < 0)
+    if (loop_run(&relay, &why) < 0)
         return complain(EX_OSERR, &why);
     return EX_OK;
 }

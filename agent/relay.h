@@ -1,9 +1,6 @@
-/* The relay: one epoll set over the configuration pipe, the listeners, a fixed table of connections
- * and the DNS stub.
- *
- * One wake-up: the clock is read once, every event is dispatched by its typed reference, due timers
- * run, and the sweep frees what was marked. Nothing is allocated after the start, and every table
- * has a limit with a defined outcome:
+/* The state of the relay: the table of forwards, a fixed table of connections, the DNS stub, and
+ * the clock. Nothing is allocated after the start, and every table has a limit with a defined
+ * outcome:
  *
  *     RELAY_CONNECTIONS_MAX  connections. Beyond: a client of the broker's forward gets a canned
  *                            503 from one of OVERFLOW_MAX extra slots (while those are taken,
@@ -34,19 +31,6 @@
 #define ACCEPT_PAUSE_MS 100 /* after accept4 failed for want of memory or descriptors */
 #define NO_SLOT UINT16_MAX
 
-/* What an event belongs to: epoll's data is REFERENCE(kind, index). A side's index is 2 * slot +
- * side. */
-enum reference_kind {
-    REFERENCE_CONFIG,
-    REFERENCE_LISTENER,
-    REFERENCE_SIDE,
-    REFERENCE_DNS_SOCKET,
-    REFERENCE_DNS_STREAM,
-    REFERENCE_KIND_COUNT
-};
-
-#define REFERENCE(kind, index) ((uint64_t)(kind) << 32 | (uint32_t)(index))
-
 struct listener {
     bool armed;
     bool is_unix;   /* its clients are the other agent's */
@@ -73,22 +57,24 @@ struct relay {
     struct relay_config incoming;
 };
 
-/* Prepares a zeroed relay with a configuration that config_check accepted; config_fd is watched for
- * further records. 0 or a negative errno with a reason. */
-int relay_init(struct relay *relay, const struct relay_config *config, int config_fd,
-               struct failure *why);
+/* Prepares a zeroed relay: an empty table, an epoll set, the clock. 0 or a negative errno with a
+ * reason. */
+int relay_init(struct relay *relay, const struct relay_config *config, struct failure *why);
 
-/* Runs until the configuration pipe ends (0), or something is wrong that no single connection
- * caused (a negative errno with a reason). */
-int relay_run(struct relay *relay, struct failure *why);
-
-/* Adds, changes or (events 0) removes a descriptor; *armed is what is set now. */
-void relay_watch(struct relay *relay, int fd, uint32_t *armed, uint32_t events, uint64_t reference);
+/* Reads the clock into `now`. */
+void relay_read_clock(struct relay *relay);
 
 /* The only setter of a connection's deadline. */
 void relay_set_deadline(struct relay *relay, struct connection *connection, int64_t deadline);
 
 /* Makes sure that a wake-up comes by then. */
 void relay_schedule(struct relay *relay, int64_t deadline);
+
+/* Takes a slot from a free list, `free_slots`, `free_reserved` or `free_overflow`. NULL when it is
+ * empty. */
+struct connection *relay_slot_take(struct relay *relay, uint16_t *list);
+
+/* Returns a slot, whose descriptors are closed, to its free list. */
+void relay_slot_free(struct relay *relay, struct connection *connection);
 
 #endif

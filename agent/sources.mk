@@ -5,11 +5,14 @@ AGENT_SRCS := \
     agent/config_check.c \
     agent/confine.c \
     agent/connection.c \
-    agent/connection_rules.c \
+    agent/connection_events.c \
+    agent/connection_state.c \
     agent/dial.c \
     agent/dns.c \
     agent/dns_server.c \
+    agent/event_set.c \
     agent/flow.c \
+    agent/loop.c \
     agent/relay.c \
     agent/tls.c \
     agent/transfer.c

@@ -1,11 +1,10 @@
-/* See transfer.h. The ring's own system calls are in flow.c, those of TLS in
+/* Moves bytes between sockets and rings. The system calls are in flow.c and, for TLS, in
  * common/net/tls_link.c. */
 #include "agent/transfer.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "agent/relay.h"
 #include "common/net/tls_link.h"
 
 /* The engine of a side, or NULL: only a target has one. */
@@ -49,7 +48,7 @@ static ssize_t receive_by(struct tls_link *link, struct flow *flow, struct side 
     return total > 0 ? total : received;
 }
 
-void transfer_to(struct relay *relay, struct connection *connection, enum connection_side which)
+void transfer_to(struct connection *connection, enum connection_side which, int64_t now)
 {
     struct flow *flow = &connection->flows[other_side(which)];
     struct side *side = &connection->sides[which];
@@ -60,7 +59,7 @@ void transfer_to(struct relay *relay, struct connection *connection, enum connec
                    : link        ? transmit_by(link, flow, side)
                                  : flow_transmit(flow, side->fd);
     if (sent > 0)
-        connection->moved = relay->now;
+        connection->moved = now;
     if (sent >= 0)
         return;
     flow_discard(flow);
@@ -131,7 +130,7 @@ static bool takes_nothing(int fd)
     return send(fd, "", 0, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EPIPE;
 }
 
-void transfer_from(struct relay *relay, struct connection *connection, enum connection_side which)
+void transfer_from(struct connection *connection, enum connection_side which, int64_t now)
 {
     struct side *side = &connection->sides[which];
     bool in_pieces = connection->framed && which == SIDE_CLIENT;
@@ -139,21 +138,21 @@ void transfer_from(struct relay *relay, struct connection *connection, enum conn
     if (received == -EAGAIN)
         return;
     if (received > 0) {
-        connection->moved = relay->now;
+        connection->moved = now;
         if (in_pieces && connection->pieces.ended)
             side->ended = side->leaving = true;
-        transfer_to(relay, connection, other_side(which));
+        transfer_to(connection, other_side(which), now);
         return;
     }
     side->ended = side->leaving = true;
     if (in_pieces) {
         side->gone = true;
         side->broken |= !connection->pieces.ended || received == -EPROTO;
-        connection->moved = relay->now;
+        connection->moved = now;
         return;
     }
     side->broken |= received < 0;
     side->gone = side->broken || side->refuses || takes_nothing(side->fd);
     side->broken |= connection_is_cut(connection, which);
-    connection->moved = relay->now;
+    connection->moved = now;
 }

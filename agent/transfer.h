@@ -11,9 +11,9 @@
 
 /* Sends what is pending for a side. Its refusal to take more is no end yet: what it sent before may
  * still wait to be read. */
-void transfer_to(struct relay *relay, struct connection *connection, enum connection_side which);
+void transfer_to(struct connection *connection, enum connection_side which, int64_t now);
 
 /* Reads once from a side and hands the bytes on. */
-void transfer_from(struct relay *relay, struct connection *connection, enum connection_side which);
+void transfer_from(struct connection *connection, enum connection_side which, int64_t now);
 
 #endif

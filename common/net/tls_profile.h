@@ -1,5 +1,5 @@
-/* What both ends of TLS between relay and broker agree on (doc/design.md, "Relay and wire"): TLS 1.2
- * alone, ECDHE on P-256 signed by ECDSA with SHA-256, and one of two suites:
+/* What both ends of TLS between relay and broker agree on (doc/design.md, "Relay and wire"): TLS
+ * 1.2 alone, ECDHE on P-256 signed by ECDSA with SHA-256, and one of two suites:
  *
  *     ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
  *         when both ends have AES and carry-less multiplication in hardware (BearSSL uses those of

@@ -25,7 +25,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "agent/relay.h"
+#include "agent/connection_state.h"
 #include "common/net/endpoint.h"
 #include "common/os/io.h"
 
