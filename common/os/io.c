@@ -89,6 +89,21 @@ int io_write_file(int directory, const char *path, int flags, unsigned mode, con
     return (size_t)put == length ? 0 : -EIO; /* /proc and /sys take a value whole or not */
 }
 
+bool io_next_path(const char **list, char *path)
+{
+    while (**list) {
+        const char *begin = *list;
+        size_t length = strcspn(begin, ":");
+        *list = begin + length + (begin[length] == ':');
+        if (length == 0 || length >= PATH_MAX)
+            continue;
+        memcpy(path, begin, length);
+        path[length] = '\0';
+        return true;
+    }
+    return false;
+}
+
 int io_set_nonblocking(int fd)
 {
     int flags = fcntl(fd, F_GETFL);

@@ -38,6 +38,10 @@ int io_open_regular(int directory, const char *path, int flags, struct stat *sta
  * flags hold O_CREAT). 0 or a negative errno. */
 int io_write_file(int directory, const char *path, int flags, unsigned mode, const char *text);
 
+/* Copies the next path out of a list with colons between, as PATH is one, and moves *list behind
+ * it. Empty ones and those of PATH_MAX bytes and more are skipped. False at the end. */
+bool io_next_path(const char **list, char *path);
+
 int io_set_nonblocking(int fd); /* 0 or a negative errno */
 
 int64_t io_monotonic_ns(void); /* CLOCK_MONOTONIC */

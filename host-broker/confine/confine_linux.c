@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
+#include "common/os/io.h"
 #include "common/os/seccomp_filter_linux.h"
 
 /* Debian 12's headers have the second version of the interface; these came later, in version: */
@@ -119,8 +120,9 @@ static void allow_trust(struct builder *builder, const struct confine_needs *nee
         allow_file(builder, needs->ca_files[i]);
     allow_file(builder, getenv("SSL_CERT_FILE"));
     allow_file(builder, getenv("NODE_EXTRA_CA_CERTS"));
-    const char *folder = getenv("SSL_CERT_DIR");
-    if (folder)
+    const char *folders = getenv("SSL_CERT_DIR");
+    char folder[PATH_MAX];
+    while (folders && io_next_path(&folders, folder))
         allow(builder, folder, READ);
 }
 

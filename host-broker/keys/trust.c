@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -171,30 +172,40 @@ static void add_system_store(struct collection *out)
     curl_easy_cleanup(easy);
 }
 
+static int add_certificates(struct collection *out, const char *path, struct failure *why)
+{
+    return add_file(out, AT_FDCWD, path, why);
+}
+
+/* Adds what a variable of the environment names; the first that fails becomes the warning. */
+static void add_named(struct collection *out, const char *variable, const char *path,
+                      int (*add)(struct collection *, const char *, struct failure *),
+                      struct failure *warning)
+{
+    struct failure why;
+    off_t before = lseek(out->fd, 0, SEEK_CUR);
+    size_t seen = out->seen_count;
+    if (add(out, path, &why) >= 0)
+        return;
+    take_back(out, before, seen);
+    if (warning->text[0] == '\0')
+        failure_set(warning, 0, "%s: %s", variable, why.text);
+}
+
 /* The sources that the environment names. A mistake there neither keeps the broker from starting
  * nor the other sources from being used. */
 static void add_environment(struct collection *out, struct failure *warning)
 {
-    static const struct {
-        const char *name;
-        bool folder;
-    } sources[] = {
-        {"SSL_CERT_FILE", false}, {"NODE_EXTRA_CA_CERTS", false}, {"SSL_CERT_DIR", true}};
-    for (size_t i = 0; i < ARRAY_LENGTH(sources); i++) {
-        const char *path = getenv(sources[i].name);
-        if (!path || *path == '\0')
-            continue;
-        struct failure why;
-        off_t before = lseek(out->fd, 0, SEEK_CUR);
-        size_t seen = out->seen_count;
-        int count =
-            sources[i].folder ? add_folder(out, path, &why) : add_file(out, AT_FDCWD, path, &why);
-        if (count >= 0)
-            continue;
-        take_back(out, before, seen);
-        if (warning->text[0] == '\0')
-            failure_set(warning, 0, "%s: %s", sources[i].name, why.text);
+    static const char *const files[] = {"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"};
+    const char *folders = getenv("SSL_CERT_DIR");
+    char folder[PATH_MAX];
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+        const char *path = getenv(files[i]);
+        if (path && *path != '\0')
+            add_named(out, files[i], path, add_certificates, warning);
     }
+    while (folders && io_next_path(&folders, folder))
+        add_named(out, "SSL_CERT_DIR", folder, add_folder, warning);
 }
 
 static int collect(struct collection *out, const char *const *ca_files, size_t count,

@@ -443,7 +443,8 @@ def test_trust_from_the_environment(tmp_path, gateway, variable):
     folder.mkdir()
     (folder / "mine.pem").write_bytes(authority().ca.read_bytes())
     (folder / "key.pem").write_bytes(authority().key.read_bytes())
-    value = folder if variable == "SSL_CERT_DIR" else folder / "mine.pem"
+    (tmp_path / "other").mkdir()
+    value = f"{tmp_path}/other:{folder}" if variable == "SSL_CERT_DIR" else folder / "mine.pem"
     with Broker(tmp_path, gateway=gateway.url, ca=False) as broker:
         assert broker.get("/gateway/x").error == "codev_upstream_tls"
     with Broker(tmp_path, gateway=gateway.url, ca=False,

@@ -162,6 +162,7 @@ def test_authorities_that_the_broker_trusts_are_not_the_guests_to_change(rig, na
     work = rig.folder / "work"
     trusted = work / "trusted"
     trusted.mkdir(parents=True) if name.endswith("DIR") else (work.mkdir(), trusted.write_text(""))
-    process = rig.start("", "--mount", work, environment={name: str(trusted)})
+    value = f"{rig.folder}/other:{trusted}" if name.endswith("DIR") else str(trusted)
+    process = rig.start("", "--mount", work, environment={name: value})
     assert process.wait(PATIENCE) == 125
     assert f"mount {work} refused: it contains the CA " in process.stderr.read().decode()

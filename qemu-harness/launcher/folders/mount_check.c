@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/os/cleanup.h"
+#include "common/os/io.h"
 
 #define APP_RULES "sandbox-egress.json" /* the broker reads it in --app-data */
 
@@ -43,7 +44,7 @@ const struct protected_row protected_rows[] = {
     {"the broker's log", OPTION(broker_log), .readonly_allowed = true, .dash_is_none = true},
     /* the broker trusts these CAs too */
     {"the CA file", VARIABLE("SSL_CERT_FILE"), .readonly_allowed = true},
-    {"the CA folder", VARIABLE("SSL_CERT_DIR"), .readonly_allowed = true},
+    {"the CA folder", VARIABLE("SSL_CERT_DIR"), .several = true, .readonly_allowed = true},
     {"the CA file", VARIABLE("NODE_EXTRA_CA_CERTS"), .readonly_allowed = true},
 };
 const unsigned protected_row_count = ARRAY_LENGTH(protected_rows);
@@ -235,6 +236,19 @@ static int check_value(const struct mount *mount, const struct protected_row *ro
     return result;
 }
 
+static int check_variable(const struct mount *mount, const struct protected_row *row,
+                          struct failure *why)
+{
+    const char *value = getenv(row->variable);
+    char path[PATH_MAX];
+    int result = 0;
+    if (!row->several)
+        return check_value(mount, row, value, why);
+    while (!result && value && io_next_path(&value, path))
+        result = check_value(mount, row, path, why);
+    return result;
+}
+
 static int check_row(const struct mount *mount, const struct protected_row *row,
                      const struct options *options, const struct found_paths *found,
                      struct failure *why)
@@ -256,7 +270,7 @@ static int check_row(const struct mount *mount, const struct protected_row *row,
                            *(const char *const *)(const void *)((const char *)found + row->offset),
                            why);
     case PROTECTED_VARIABLE:
-        return check_value(mount, row, getenv(row->variable), why);
+        return check_variable(mount, row, why);
     }
     return failure_set(why, EINVAL, "%s: no source", row->what);
 }

@@ -62,6 +62,7 @@ struct protected_row {
     enum protected_source source;
     size_t offset;
     const char *variable;
+    bool several;          /* the variable's value is a list with colons between */
     bool readonly_allowed; /* a read-only mount may contain it */
     bool dash_is_none;     /* the value "-" names no file */
     const char *file;      /* not the path itself but this file in it; NULL: the path itself */

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/os/io.h"
+
 const char program_own[] = "/proc/self/exe";
 
 int program_beside(char out[PATH_MAX], const char *relative)
@@ -27,13 +29,12 @@ int program_beside(char out[PATH_MAX], const char *relative)
 static int find_in_path(char out[PATH_MAX], const char *name)
 {
     const char *path = getenv("PATH");
-    for (const char *at = path ? path : "/usr/bin:/bin"; *at;) {
-        size_t length = strcspn(at, ":");
-        int written = snprintf(out, PATH_MAX, "%.*s/%s", (int)length, at, name);
-        if (length > 0 && written < PATH_MAX && access(out, X_OK) == 0)
+    char folder[PATH_MAX];
+    if (!path)
+        path = "/usr/bin:/bin";
+    while (io_next_path(&path, folder))
+        if (snprintf(out, PATH_MAX, "%s/%s", folder, name) < PATH_MAX && access(out, X_OK) == 0)
             return 0;
-        at += length + (at[length] == ':');
-    }
     return -ENOENT;
 }
 
