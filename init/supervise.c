@@ -1,6 +1,6 @@
 /* The event loop of PID 1. phase.c decides what the server's end means.
  *
- * * One poll(2) over a table of nine descriptors that is filled from the state each time: a
+ * One poll(2) over a table of nine descriptors that is filled from the state each time: a
  * descriptor without interest is not in it, so nothing has to be re-armed, no event can refer to an
  * object that is gone, and the end of a stream that is not read cannot make the loop spin. The
  * clock is read once per wake-up. Timers are a table of points in time; the next one limits the

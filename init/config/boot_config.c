@@ -398,8 +398,8 @@ static const struct schema_field relay_fields[] = {
 };
 static const struct schema_table relay_table = {relay_fields, ARRAY_LENGTH(relay_fields)};
 
-int read_relay(struct schema_parse *parse, uint32_t index, void *target,
-               const struct schema_field *field)
+static int read_relay(struct schema_parse *parse, uint32_t index, void *target,
+                      const struct schema_field *field)
 {
     struct boot_relay *relay = target;
 
@@ -432,8 +432,8 @@ static const struct schema_field way_in_fields[] = {
 };
 static const struct schema_table way_in_table = {way_in_fields, ARRAY_LENGTH(way_in_fields)};
 
-int read_way_in(struct schema_parse *parse, uint32_t index, void *target,
-                const struct schema_field *field)
+static int read_way_in(struct schema_parse *parse, uint32_t index, void *target,
+                       const struct schema_field *field)
 {
     struct boot_way_in *way_in = target;
 

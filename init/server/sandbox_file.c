@@ -4,7 +4,7 @@
  *      "egress":{"gateway":"http://127.0.0.1:8788/gateway"},
  *      "permissions":{"auto_accept":true,"permission":"..."}}
  *
- * * `permission` is the text of the project's object as a string: PID 1 does not parse it.
+ * `permission` is the text of the project's object as a string: PID 1 does not parse it.
  */
 #include "init/server/environment.h"
 
