@@ -200,6 +200,12 @@ static enum broker_error error_of(const struct exchange *exchange, CURLcode resu
     case CURLE_OPERATION_TIMEDOUT:
         return exchange->proxied && !has_connected(exchange) ? BROKER_ERROR_PROXY
                                                              : BROKER_ERROR_UPSTREAM_TIMEOUT;
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+    case CURLE_GOT_NOTHING: /* from the proxy, as long as there is no tunnel */
+        return exchange->proxied && exchange->attempts == 0 && connect_status == 0
+                   ? BROKER_ERROR_PROXY
+                   : BROKER_ERROR_UPSTREAM_BROKEN;
     case CURLE_OUT_OF_MEMORY:
         return BROKER_ERROR_INTERNAL;
     default:

@@ -352,3 +352,20 @@ def test_trust_is_shared(certificates):
     """The fixtures' authorities differ from the one that every broker of the harness trusts."""
     assert certificates.ca.read_bytes() != authority().ca.read_bytes() and os.path.exists(
         certificates.ca)
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5h"])
+@pytest.mark.parametrize("end", ["reset", "close"])
+def test_proxy_that_breaks_off_before_the_tunnel(tmp_path, scheme, end):
+    """The connection that failed is the proxy's, whatever the upstream would have said."""
+    def proxy(peer):
+        peer.connection.recv(1)
+        if end == "reset":
+            peer.reset()
+
+    with Upstream(proxy, tls=False) as server:
+        address = server.url.partition("://")[2]
+        with Broker(tmp_path, gateway="https://gateway.example",
+                    options=["--proxy", f"{scheme}://{address}"]) as broker:
+            response = broker.get("/gateway/x")
+            assert (response.status, response.error) == (502, "codev_proxy"), response.body
