@@ -1,4 +1,4 @@
-/* Checks of the record, see config_check.h. */
+/* Checks a record from codev-init. */
 #include "agent/config_check.h"
 
 #include <assert.h>
@@ -13,8 +13,8 @@
 static const char *const role_names[] = {
     [RELAY_TO_BROKER] = "to the broker",
     [RELAY_TO_SERVER] = "to the server",
-    [RELAY_TO_AGENT] = "to the inner agent",
-    [RELAY_TO_RELAY] = "to the outer agent",
+    [RELAY_TO_AGENT] = "to the inner relay",
+    [RELAY_TO_RELAY] = "to the outer relay",
 };
 static_assert(ARRAY_LENGTH(role_names) == RELAY_ROLE_COUNT, "a name for each role");
 
@@ -22,28 +22,28 @@ static int check_secret(const struct relay_forward *forward, struct failure *why
 {
     const char *secret = forward->secret;
     if (!memchr(secret, 0, sizeof(forward->secret)))
-        return failure_set(why, EINVAL, "a secret without an end");
+        return failure_set(why, EINVAL, "a secret without a final NUL");
     if (secret[0] && !secret_is_hex(secret))
         return failure_set(why, EINVAL, "a secret that is not 64 lower-case hex digits");
     if (!secret[0] && role_rules[forward->role].demands)
         return failure_set(why, EINVAL, "a way in without a secret");
     if (secret[0] && forward->role == RELAY_TO_RELAY)
-        return failure_set(why, EINVAL, "a secret where none is said or demanded");
+        return failure_set(why, EINVAL, "a secret for a role that neither sends nor demands one");
     return 0;
 }
 
-/* The token crosses a network that others share only under a pinned key. */
+/* Over TCP, a network that others share, the token is sent only under a pinned key. */
 static int check_pin(const struct relay_forward *forward, struct failure *why)
 {
     unsigned over_tcp = 0;
     if (!memchr(forward->pin, 0, sizeof(forward->pin)))
-        return failure_set(why, EINVAL, "a pinned key without an end");
+        return failure_set(why, EINVAL, "a pinned key without a final NUL");
     if (forward->pin[0] && !secret_is_hex(forward->pin))
         return failure_set(why, EINVAL, "a pinned key that is not 64 lower-case hex digits");
     for (unsigned i = 0; i < forward->dial_count; i++)
         over_tcp += endpoint_is_tcp(&forward->dials[i]);
     if (forward->pin[0] && (forward->role != RELAY_TO_BROKER || over_tcp == 0))
-        return failure_set(why, EINVAL, "a pinned key where nothing would check it");
+        return failure_set(why, EINVAL, "a pinned key, but no broker is dialled over TCP");
     if (!forward->pin[0] && forward->role == RELAY_TO_BROKER && over_tcp > 0)
         return failure_set(why, EINVAL, "a broker over TCP without a pinned key");
     return 0;
@@ -57,18 +57,19 @@ static int check_dial(const struct relay_config *config, const struct relay_forw
         return failure_set(why, EINVAL, "an address of unknown kind %u", (unsigned)dial->kind);
     endpoint_format(dial, text);
     if (role_rules[forward->role].to_pair && dial->kind != ENDPOINT_UNIX)
-        return failure_set(why, EINVAL, "%s: the other agent is behind a Unix socket", text);
+        return failure_set(why, EINVAL, "%s: the other relay is reached through a Unix socket only",
+                           text);
     if (dial->kind == ENDPOINT_TCP_GATEWAY && forward->role != RELAY_TO_BROKER)
-        return failure_set(why, EINVAL, "%s: only a broker is there", text);
+        return failure_set(why, EINVAL, "%s: only the broker can be dialled at the gateway", text);
     if (dial->kind == ENDPOINT_TCP_GATEWAY && config->route_fd <= STDERR_FILENO)
-        return failure_set(why, EINVAL, "%s: no table of routes was handed down", text);
+        return failure_set(why, EINVAL, "%s: the table of routes was not inherited", text);
     return 0;
 }
 
 static int check_framed(const struct relay_forward *forward, struct failure *why)
 {
     if (forward->framed && (forward->role != RELAY_TO_SERVER || !forward->half_close))
-        return failure_set(why, EINVAL, "pieces where no end is passed on to a server");
+        return failure_set(why, EINVAL, "framed without half_close, or not to the server");
     return 0;
 }
 

@@ -1,8 +1,8 @@
-/* Whether a record from codev-init can be served. Pure functions.
+/* Checks of the records from codev-init. Pure functions.
  *
- * Both programs come from one build, so these checks find mistakes, not attacks; but what would
+ * Both programs come from one build, so the checks find bugs, not attacks. A record that would
  * leave the token unprotected (a broker over TCP without a pinned key, a pin that nothing checks)
- * is refused, never ignored: a token in the clear on a shared network would be worse than no relay.
+ * is refused: a token in the clear on a shared network would be worse than no relay.
  */
 #ifndef AGENT_CONFIG_CHECK_H
 #define AGENT_CONFIG_CHECK_H
@@ -13,8 +13,8 @@
 /* 0, or -EINVAL with a reason that names the forward. */
 int config_check(const struct relay_config *config, struct failure *why);
 
-/* Takes dial addresses and secrets of a further record. Listeners, roles, DNS sockets and the
- * table of routes must be those of the running table. 0, or -EINVAL with a reason, and then
+/* Takes over the dial addresses and secrets of a later record. Its listeners, roles, DNS sockets
+ * and table of routes must equal those of the running table. 0, or -EINVAL with a reason, and then
  * `current` is untouched. */
 int config_replace(struct relay_config *current, const struct relay_config *next,
                    struct failure *why);

@@ -53,13 +53,13 @@ void connection_refuse(struct relay *relay, struct connection *connection, unsig
     adopt(relay, connection, forward, fd);
     char answer[CANNED_MAX];
     size_t length = canned_full(answer);
-    /* It fits into the buffer of a fresh socket; should it not, the client sees a plain close. */
+    /* fits into the send buffer of a new socket; if not, the client sees only a close */
     send(fd, answer, length, MSG_NOSIGNAL | MSG_DONTWAIT);
     linger(relay, connection);
     connection_rearm(relay, connection);
 }
 
-/* Nothing is pending for that side. */
+/* Tells a side, for which nothing is pending, that the other side's stream has ended. */
 static void pass_end_to(struct relay *relay, struct connection *connection,
                         enum connection_side which)
 {
@@ -74,7 +74,7 @@ static void pass_end_to(struct relay *relay, struct connection *connection,
     transfer_to(connection, SIDE_CLIENT, relay->now);
 }
 
-/* Does what the rules say, until they say that nothing is to be done. */
+/* Applies the rules until they ask for nothing more. */
 static void settle(struct relay *relay, struct connection *connection)
 {
     while (connection->state == CONNECTION_JOINED) {
@@ -106,9 +106,9 @@ static void settle(struct relay *relay, struct connection *connection)
             pass_end_to(relay, connection, SIDE_CLIENT);
             break;
         case VERDICT_APOLOGISE:
-            relay->preferred[connection
-                                 ->forward]++; /* the next client starts with another address */
-            apologise(relay, connection, "it closed the connection without an answer");
+            /* the next client starts with another address */
+            relay->preferred[connection->forward]++;
+            apologise(relay, connection, "the broker closed the connection without an answer");
             return;
         case VERDICT_COUNT:
             return;
@@ -190,7 +190,7 @@ void connection_redial(struct relay *relay, struct connection *connection)
     connection_rearm(relay, connection);
 }
 
-/* Reads exactly up to the end of the secret: what follows belongs to the server. */
+/* Reads no further than the end of the secret: the bytes behind it are for the server. */
 static void demand_secret(struct relay *relay, struct connection *connection)
 {
     char *have = connection->demand;
@@ -221,8 +221,8 @@ static void event_dialling(struct relay *relay, struct connection *connection,
         dialled(relay, connection, dial_event(relay, connection, events));
         return;
     }
-    /* The client ended its sending, or is gone. Only for requests does that mean that nobody
-     * waits. */
+    /* The client ended its sending or closed. A client of the broker does not wait for an answer
+     * then. */
     connection->sides[SIDE_CLIENT].leaving = true;
     if (role_rules[connection->role].carries_requests)
         connection_close(relay, connection);

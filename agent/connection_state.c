@@ -1,4 +1,4 @@
-/* The changes of a connection that the relay's table must know of. */
+/* Changes of a connection's state, with the counters and lists of the relay that depend on it. */
 #include "agent/connection_state.h"
 
 #include "agent/event_set.h"
@@ -19,7 +19,7 @@ void connection_enter(struct relay *relay, struct connection *connection,
 void connection_rearm(struct relay *relay, struct connection *connection)
 {
     if (connection->state == CONNECTION_CLOSING)
-        return; /* the sweep closes the descriptors, which takes them out of the set */
+        return; /* the sweep closes the descriptors, which removes them from the set */
     for (unsigned which = 0; which < 2; which++) {
         struct side *side = &connection->sides[which];
         uint32_t interest = connection_interest(connection, which);

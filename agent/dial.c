@@ -1,4 +1,4 @@
-/* Dialling: rounds over the address list, see dial.h. */
+/* Reaches the target of a connection, in rounds over the list of addresses. */
 #include "agent/dial.h"
 
 #include <errno.h>
@@ -16,14 +16,14 @@ const char *dial_reason(const struct connection *connection)
 {
     switch (connection->dial_error) {
     case EKEYREJECTED:
-        return "what answers there has another key than the pinned one";
+        return "the broker's key does not match the pin";
     case EPROTO:
-        return "what answers there does not speak its TLS";
+        return "the peer does not speak the broker's TLS";
     }
     return strerror(connection->dial_error);
 }
 
-/* A wrong key says more than an address where nobody answers. */
+/* A wrong key is a better reason than an address that does not answer. */
 static void remember(struct connection *connection, int error)
 {
     if (connection->dial_error != EKEYREJECTED)
@@ -54,8 +54,8 @@ static enum dial_outcome target_reached(struct relay *relay, struct connection *
     return DIAL_REACHED;
 }
 
-/* A Unix socket is connected at once or not at all (unix_stream_connect in net/unix/af_unix.c):
- * there is nothing to wait for, and the target can be watched for its bytes from the start. */
+/* connect(2) on a Unix socket succeeds or fails at once (unix_stream_connect in
+ * net/unix/af_unix.c), so there is nothing to wait for. */
 static enum dial_outcome attempt_started(struct relay *relay, struct connection *connection,
                                          enum endpoint_kind kind, int fd)
 {
@@ -66,7 +66,8 @@ static enum dial_outcome attempt_started(struct relay *relay, struct connection 
     return DIAL_PENDING;
 }
 
-/* Starts the next attempt of this round; a socket that cannot even start counts as a failed one. */
+/* Starts the next attempt of this round. An address whose connect(2) fails at once counts as
+ * failed. */
 static enum dial_outcome try_next(struct relay *relay, struct connection *connection)
 {
     connection_drop_target(connection);
@@ -76,7 +77,7 @@ static enum dial_outcome try_next(struct relay *relay, struct connection *connec
         const struct endpoint *address = address_of(relay, connection);
         int fd = endpoint_dial_by(address, relay->config.route_fd);
         if (fd >= 0) {
-            int on = 1; /* small pieces of a stream must not wait */
+            int on = 1; /* small writes are sent at once */
             if (endpoint_is_tcp(address))
                 setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
             return attempt_started(relay, connection, address->kind, fd);
@@ -135,8 +136,7 @@ enum dial_outcome dial_event(struct relay *relay, struct connection *connection,
     socklen_t length = sizeof(error);
     if (connection->state == CONNECTION_SECURING)
         return shake_hands(relay, connection);
-    /* A connect that failed is an error of the socket, which poll reports; without one there is
-     * none to ask for. */
+    /* a failed connect(2) is reported by these events; without them there is no error to read */
     if ((events & (EPOLLERR | EPOLLHUP)) &&
         getsockopt(connection->sides[SIDE_TARGET].fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
         error = errno;

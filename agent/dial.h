@@ -1,9 +1,9 @@
-/* Reaching the target of a connection.
+/* Dials the target of a connection.
  *
- * The addresses of the forward are tried in order, from the one that worked last. When all have
- * failed, the roles whose target may still be starting (the broker's, and the other agent of a
- * pair) pause with back-off and go round again until their time is up. The server's forward does
- * not: the host takes a close instead of OK as "try again".
+ * The addresses of the forward are tried in order, starting with the one that worked last. When all
+ * fail, the roles whose target may still be starting (the broker, or the other relay of a pair)
+ * pause with back-off and start another round, until `dial_until`. The server's forward makes one
+ * round: the host takes a close without OK as "try again".
  */
 #ifndef AGENT_DIAL_H
 #define AGENT_DIAL_H

@@ -62,7 +62,7 @@ static void client_accepted(struct relay *relay, unsigned forward, int fd)
         close(fd);
 }
 
-/* With no slot left to say so, a client of the broker's forward waits in the backlog. */
+/* A client of the broker's forward waits in the backlog while no slot is left for its 503. */
 static bool must_wait(const struct relay *relay, unsigned forward)
 {
     return role_rules[relay->config.forwards[forward].role].carries_requests &&
@@ -90,12 +90,12 @@ static void listener_event(struct relay *relay, unsigned index)
         }
         if (errno == EAGAIN)
             return;
-        /* Anything else concerns the one connection that was being accepted (accept(2)). */
+        /* other errors concern only the connection that was being accepted (accept(2)) */
     }
 }
 
-/* Whoever is on the way to a target goes to where the new record says: an old broker, though it
- * proved the old key, must not be told the new token. */
+/* Connections that are still dialling start again with the addresses of the new record: the old
+ * broker, though it proved the old key, must not receive the new token. */
 static void redial(struct relay *relay)
 {
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
@@ -105,7 +105,7 @@ static void redial(struct relay *relay)
     }
 }
 
-/* 0, CONFIG_ENDED, or a negative errno. The pipe's other end is codev-init alone. */
+/* 0, CONFIG_ENDED, or a negative errno. Only codev-init has the pipe's other end. */
 static int config_event(struct relay *relay, struct failure *why)
 {
     ssize_t got = read(relay->config_fd, (char *)&relay->incoming + relay->incoming_length,
@@ -153,7 +153,7 @@ static int dispatch(struct relay *relay, const struct epoll_event *event, struct
     return 0;
 }
 
-/* Runs what is due and finds the next deadline anew: only a wake-up at a deadline looks at every
+/* Runs what is due and computes the next deadline. Only a wake-up at a deadline visits every
  * slot. */
 static void run_timers(struct relay *relay)
 {
@@ -180,8 +180,8 @@ static void run_timers(struct relay *relay)
 static void side_close(struct side *side, bool reset)
 {
     if (side->fd >= 0 && reset) {
-        struct linger linger = {.l_onoff = 1,
-                                .l_linger = 0}; /* TCP: a reset instead of a clean end */
+        /* TCP: a reset instead of an end */
+        struct linger linger = {.l_onoff = 1, .l_linger = 0};
         setsockopt(side->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
     }
     fd_close(&side->fd);
@@ -207,9 +207,9 @@ static void sweep(struct relay *relay)
     }
 }
 
-/* While no connection has a deadline, which is so as long as bytes just pass, the bound that the
- * last one left behind is nothing to wake up for: a wait without a time-out spares the kernel a
- * timer and two readings of the clock. */
+/* While no connection has a deadline, as when bytes flow both ways, the lower bound that the last
+ * deadline left is not worth a wake-up: a wait without a time-out saves the kernel a timer and two
+ * readings of the clock. */
 static int64_t next_wake(const struct relay *relay)
 {
     if (relay->timed > 0)
@@ -227,7 +227,7 @@ static int wait_timeout(const struct relay *relay)
     if (next == NEVER)
         return -1;
     int64_t left = next - relay->now;
-    return left < 0 ? 0 : left > 60000 ? 60000 : (int)left + 1; /* + 1: never a moment too early */
+    return left < 0 ? 0 : left > 60000 ? 60000 : (int)left + 1; /* + 1: not too early */
 }
 
 int loop_run(struct relay *relay, struct failure *why)
@@ -261,8 +261,8 @@ static int watch_listeners(struct relay *relay, struct failure *why)
         int fd = relay->config.forwards[i].listen_fd;
         int on = 1;
         uint32_t armed = 0;
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on,
-                   sizeof(on)); /* inherited by what is accepted */
+        /* accepted sockets inherit it */
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         event_set_watch(relay->epoll, fd, &armed, EPOLLIN, REFERENCE(REFERENCE_LISTENER, i));
         if (armed == 0)
             return failure_errno(why, errno, "listener %d of forward %u", fd, i);

@@ -5,14 +5,13 @@
 #include <sys/epoll.h>
 #include <time.h>
 
-/* Page-aligned and never touched before a connection uses it: the kernel gives memory by the
- * page. */
+/* Aligned to pages; the kernel allocates a page when a connection first writes to it. */
 static uint8_t buffers[BUFFERED_MAX][2][FLOW_SIZE] __attribute__((aligned(4096)));
 
-/* The coarse clock, as of the kernel's last tick: memory that the kernel shares, whatever the
- * clock source. The precise one is a system call where that source is a device (a guest that
- * finds its TSC unsteady reads the ACPI timer's port). A deadline may pass a tick early, 10 ms
- * at most, which none of ours minds. */
+/* The coarse clock has the time of the kernel's last tick and is read from memory that the kernel
+ * shares, with every clock source. The precise clock is a system call when the source is a device,
+ * as in a guest whose TSC is unstable. A deadline may come one tick early, 10 ms at most, which is
+ * harmless here. */
 void relay_read_clock(struct relay *relay)
 {
     struct timespec now;
@@ -50,7 +49,7 @@ void relay_slot_free(struct relay *relay, struct connection *connection)
     *head = connection->index;
 }
 
-/* The free lists are stacks: the slot that was freed last, with warm pages, is used first. */
+/* The free lists are stacks: the slot freed last is used first, because its pages are in cache. */
 struct connection *relay_slot_take(struct relay *relay, uint16_t *list)
 {
     if (*list == NO_SLOT)

@@ -2,14 +2,14 @@
  * the clock. Nothing is allocated after the start, and every table has a limit with a defined
  * outcome:
  *
- *     RELAY_CONNECTIONS_MAX  connections. Beyond: a client of the broker's forward gets a canned
- *                            503 from one of OVERFLOW_MAX extra slots (while those are taken,
- *                            clients wait in the listener's backlog); other forwards close at once
- *     RESERVED_MAX           slots more, for the way in alone: what runs in the sandbox can use up
- *                            its own connections to the broker, but not lock its user out
- *     DEMANDING_MAX          way-in connections that have not yet shown the secret; the oldest
- *                            makes room for a new one, so that nobody can crowd out those who know
- *                            it
+ *     RELAY_CONNECTIONS_MAX  connections. Above that, a client of the broker's forward gets a
+ *                            canned 503 in one of OVERFLOW_MAX extra slots, or waits in the
+ *                            listener's backlog while those are used; other forwards close at once
+ *     RESERVED_MAX           more slots, for the way in alone: programs in the sandbox can use up
+ *                            the connections to the broker, but cannot block the user's way in
+ *     DEMANDING_MAX          way-in connections that have not yet sent the secret; a new one closes
+ *                            the oldest, so that connections without the secret cannot block those
+ *                            that have it
  */
 #ifndef AGENT_RELAY_H
 #define AGENT_RELAY_H
@@ -27,20 +27,20 @@
 #define OVERFLOW_MAX 32
 #define BUFFERED_MAX (RELAY_CONNECTIONS_MAX + RESERVED_MAX) /* slots with rings */
 #define SLOTS_MAX (BUFFERED_MAX + OVERFLOW_MAX)
-#define ACCEPTS_PER_WAKE 32 /* so that a flood of new clients does not starve the old ones */
-#define ACCEPT_PAUSE_MS 100 /* after accept4 failed for want of memory or descriptors */
+#define ACCEPTS_PER_WAKE 32 /* so that many new clients do not delay the connected ones */
+#define ACCEPT_PAUSE_MS 100 /* after accept4(2) failed for lack of memory or descriptors */
 #define NO_SLOT UINT16_MAX
 
 struct listener {
     bool armed;
-    bool is_unix;   /* its clients are the other agent's */
+    bool is_unix;   /* its clients are connections of the other relay */
     int64_t resume; /* not before; 0: no pause */
 };
 
 struct relay {
     int epoll;
     int64_t now;           /* ms of CLOCK_MONOTONIC, read once per wake-up */
-    int64_t next_deadline; /* a lower bound of all deadlines: a wake-up too many does no harm */
+    int64_t next_deadline; /* a lower bound of all deadlines: an extra wake-up is harmless */
     unsigned timed;        /* connections that have a deadline */
     uint64_t serial;
     struct relay_config config;
@@ -67,7 +67,7 @@ void relay_read_clock(struct relay *relay);
 /* The only setter of a connection's deadline. */
 void relay_set_deadline(struct relay *relay, struct connection *connection, int64_t deadline);
 
-/* Makes sure that a wake-up comes by then. */
+/* Ensures a wake-up at the deadline or earlier. */
 void relay_schedule(struct relay *relay, int64_t deadline);
 
 /* Takes a slot from a free list, `free_slots`, `free_reserved` or `free_overflow`. NULL when it is

@@ -1,4 +1,4 @@
-/* The slots of tls.h. Nothing is sent or received here: common/net/tls_link.h does that. */
+/* The TLS engines of connections. common/net/tls_link.h sends and receives through them. */
 #include "agent/tls.h"
 
 #include <assert.h>
@@ -21,8 +21,8 @@ struct tls_slot {
     uint8_t output[BR_SSL_BUFSIZE_OUTPUT] __attribute__((aligned(PAGE)));
 } __attribute__((aligned(PAGE)));
 
-/* Only connections that carry requests have one: those of the way in and of overflow never dial
- * a broker. */
+/* One for each slot that can carry requests: connections of the way in and of overflow never dial a
+ * broker. */
 static struct tls_slot slots[RELAY_CONNECTIONS_MAX];
 
 bool tls_is_wanted(const struct relay_forward *forward, const struct endpoint *address)
@@ -35,14 +35,14 @@ void tls_begin(struct connection *connection, const struct relay_forward *forwar
     struct tls_slot *slot = &slots[connection->index];
     br_ssl_engine_context *engine = &slot->client.eng;
     uint8_t pin[TLS_PIN_BYTES] = {0};
-    (void)hex_decode(pin, sizeof(pin), forward->pin, SECRET_HEX_LENGTH); /* config_check saw it */
+    (void)hex_decode(pin, sizeof(pin), forward->pin, SECRET_HEX_LENGTH); /* valid: config_check */
     tls_pin_check_start(&slot->check, pin);
     br_ssl_client_zero(&slot->client);
     tls_profile_apply(engine);
     br_ssl_engine_set_x509(engine, &slot->check.vtable);
     br_ssl_engine_set_buffers_bidi(engine, slot->input, sizeof(slot->input), slot->output,
                                    sizeof(slot->output));
-    br_ssl_client_reset(&slot->client, NULL, 0); /* a failure shows in the handshake */
+    br_ssl_client_reset(&slot->client, NULL, 0); /* a failure is reported by the handshake */
     tls_link_start(&slot->link, engine);
     connection->tls = &slot->link;
 }
@@ -54,6 +54,6 @@ void tls_finish(struct connection *connection)
     struct tls_slot *slot = &slots[connection->index];
     connection->tls = NULL;
     secret_wipe(slot, offsetof(struct tls_slot, input));
-    /* Where it fails (memory that is locked) the pages simply stay. */
+    /* when this fails (the memory is locked), the pages stay allocated */
     madvise(slot, sizeof(*slot), MADV_DONTNEED);
 }

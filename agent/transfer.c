@@ -13,7 +13,7 @@ static struct tls_link *link_of(const struct connection *connection, enum connec
     return which == SIDE_TARGET ? connection->tls : NULL;
 }
 
-/* As flow_transmit, through an engine: what it has taken is gone from the ring. */
+/* flow_transmit through a TLS engine: bytes that the engine took are removed from the ring. */
 static ssize_t transmit_by(struct tls_link *link, struct flow *flow, struct side *side)
 {
     ssize_t total = 0, taken;
@@ -29,8 +29,8 @@ static ssize_t transmit_by(struct tls_link *link, struct flow *flow, struct side
     return total > 0 ? total : taken;
 }
 
-/* As flow_receive, through an engine: records, each whole, while there is room for another. The
- * ring's end may cut one in two. */
+/* flow_receive through a TLS engine: whole records, while there is room for another. The end of the
+ * ring may split a record. */
 static ssize_t receive_by(struct tls_link *link, struct flow *flow, struct side *side)
 {
     ssize_t total = 0, received = -EAGAIN;
@@ -69,7 +69,7 @@ void transfer_to(struct connection *connection, enum connection_side which, int6
     side->gone |= side->ended;
 }
 
-/* As flow_receive, as one piece: its length is written once it is known. */
+/* flow_receive, with the length of a piece in front, written once it is known. */
 static ssize_t receive_as_piece(struct flow *flow, int fd)
 {
     uint8_t head[PIECE_HEAD] = {0};
@@ -88,8 +88,7 @@ static ssize_t receive_as_piece(struct flow *flow, int fd)
     return received;
 }
 
-/* As flow_receive, without the lengths of the pieces. Bytes behind the end are an error of the
- * host's. */
+/* flow_receive without the lengths of the pieces. Bytes behind the end are a protocol error. */
 static ssize_t receive_pieces(struct piece_reader *reader, struct flow *flow, int fd)
 {
     static uint8_t bytes[16 * 1024];
@@ -124,7 +123,8 @@ static ssize_t receive_from(struct connection *connection, enum connection_side 
                                 : receive_as_piece(flow, fd);
 }
 
-/* True when the peer closed whole, not only its sending. TCP cannot tell and says false. */
+/* True when the peer closed completely, not only its sending. On TCP always false: it does not
+ * show the difference. */
 static bool takes_nothing(int fd)
 {
     return send(fd, "", 0, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EPIPE;

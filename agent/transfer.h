@@ -1,19 +1,19 @@
-/* Bytes between a connection's sockets and its rings, through TLS where the target has it.
+/* Moves bytes between a connection's sockets and its rings, through TLS when the target has it.
  *
- * A record of TLS is taken from the socket only when the ring has room for all of it, so no plain
- * byte ever waits in the engine, where no event would tell of it. In the other direction one record
- * may wait for the socket: the side is `unsent` meanwhile.
+ * A TLS record is read from the socket only when the ring has room for all of it, so no plain byte
+ * waits in the engine, where no event would report it. In the other direction one record may wait
+ * for the socket: the side is `unsent` meanwhile.
  */
 #ifndef AGENT_TRANSFER_H
 #define AGENT_TRANSFER_H
 
 #include "agent/connection.h"
 
-/* Sends what is pending for a side. Its refusal to take more is no end yet: what it sent before may
- * still wait to be read. */
+/* Sends the bytes that are pending for a side. When the side takes no more, its own stream has not
+ * ended: bytes that it sent before may still wait to be read. */
 void transfer_to(struct connection *connection, enum connection_side which, int64_t now);
 
-/* Reads once from a side and hands the bytes on. */
+/* Reads once from a side and sends the bytes to the other. */
 void transfer_from(struct connection *connection, enum connection_side which, int64_t now);
 
 #endif

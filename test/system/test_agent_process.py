@@ -149,18 +149,18 @@ def start_with(record):
         "dial": ["tcp:gateway:1"],
         "secret": TOKEN,
         "pin": "ab" * 32
-    }, "no table of routes"),
+    }, "table of routes was not inherited"),
     ({
         "role": "broker",
         "dial": ["vsock:2:1"],
         "secret": TOKEN,
         "pin": "ab" * 32
-    }, "nothing would check it"),
+    }, "no broker is dialled over TCP"),
     ({
         "role": "agent",
         "dial": ["tcp:127.0.0.1:1"],
         "secret": SECRET
-    }, "behind a Unix socket"),
+    }, "through a Unix socket only"),
     ({
         "role": "server",
         "dial": ["tcp:127.0.0.1:1"]
@@ -178,7 +178,7 @@ def start_with(record):
         "role": "relay",
         "dial": ["unix:/x"],
         "secret": SECRET
-    }, "none is said"),
+    }, "neither sends nor demands one"),
     ({
         "role": "broker",
         "dial": [],

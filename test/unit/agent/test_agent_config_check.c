@@ -63,17 +63,18 @@ static void refuses_what_it_cannot_serve(void **state)
     REFUSES(broker->dial_count = 0, "0 addresses");
     REFUSES(broker->dial_count = RELAY_DIALS_MAX + 1, "5 addresses");
     REFUSES(broker->dials[0].kind = ENDPOINT_KIND_COUNT, "unknown kind");
-    REFUSES(strcpy(broker->pin, TOKEN), "nothing would check it");
-    REFUSES(strcpy(server->pin, TOKEN), "nothing would check it");
+    REFUSES(strcpy(broker->pin, TOKEN), "no broker is dialled over TCP");
+    REFUSES(strcpy(server->pin, TOKEN), "no broker is dialled over TCP");
     REFUSES(broker->dials[0].kind = ENDPOINT_TCP4, "without a pinned key");
     REFUSES(broker->dials[0].kind = ENDPOINT_TCP6, "without a pinned key");
     REFUSES((config.route_fd = 7, broker->dials[0].kind = ENDPOINT_TCP_GATEWAY),
             "without a pinned key");
-    REFUSES(server->dials[0].kind = ENDPOINT_TCP_GATEWAY, "only a broker");
+    REFUSES(server->dials[0].kind = ENDPOINT_TCP_GATEWAY, "only the broker");
     REFUSES(server->secret[0] = '\0', "without a secret");
     REFUSES(server->secret[63] = '\0', "hex");
-    REFUSES(memset(server->secret, 'a', sizeof(server->secret)), "without an end");
-    REFUSES((server->role = RELAY_TO_RELAY, server->dials[0].kind = ENDPOINT_UNIX), "none is said");
+    REFUSES(memset(server->secret, 'a', sizeof(server->secret)), "without a final NUL");
+    REFUSES((server->role = RELAY_TO_RELAY, server->dials[0].kind = ENDPOINT_UNIX),
+            "neither sends nor demands");
     REFUSES((server->role = RELAY_TO_AGENT, server->dials[0].kind = ENDPOINT_UNIX,
              server->secret[0] = 0),
             "without a secret");
@@ -99,7 +100,7 @@ static void a_broker_over_tcp_needs_its_pin(void **state)
     struct relay_config config = over_tcp();
     assert_int_equal(config_check(&config, &why), 0);
     config.route_fd = 2;
-    refused(&config, "no table of routes");
+    refused(&config, "table of routes");
     config = over_tcp();
     config.forwards[0].pin[0] = '\0';
     refused(&config, "without a pinned key");
@@ -109,7 +110,7 @@ static void a_broker_over_tcp_needs_its_pin(void **state)
     config.forwards[0].pin[5] = 'X';
     refused(&config, "hex");
     memset(config.forwards[0].pin, 'a', sizeof(config.forwards[0].pin));
-    refused(&config, "without an end");
+    refused(&config, "without a final NUL");
 }
 
 static void the_agents_of_a_pair_meet_at_unix_sockets_alone(void **state)
@@ -124,10 +125,10 @@ static void the_agents_of_a_pair_meet_at_unix_sockets_alone(void **state)
     config.forwards[1].dials[0] = (struct endpoint){.kind = ENDPOINT_UNIX, .path = "/in"};
     assert_int_equal(config_check(&config, &why), 0);
     config.forwards[1].dials[0].kind = ENDPOINT_TCP4;
-    refused(&config, "behind a Unix socket");
+    refused(&config, "through a Unix socket");
     config.forwards[1].dials[0].kind = ENDPOINT_UNIX;
     config.forwards[0].dials[0].kind = ENDPOINT_VSOCK;
-    refused(&config, "behind a Unix socket");
+    refused(&config, "through a Unix socket");
 }
 
 static void replaces_addresses_and_secrets(void **state)
