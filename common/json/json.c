@@ -222,7 +222,7 @@ int json_string(const struct json *document, uint32_t index, char *out, size_t s
     while (at < token->end) {
         unsigned char plain = (unsigned char)document->text[at];
         if (plain < 0x80 && plain != '\\' && length + 1 < size) {
-            out[length++] = (char)plain; /* by far the most */
+            out[length++] = (char)plain; /* most characters */
             at++;
             continue;
         }

@@ -1,9 +1,9 @@
 /* Strict JSON (RFC 8259) over jsmn.
  *
- * jsmn splits a text into tokens but accepts much that is no JSON. json_parse first checks the
- * whole text against the grammar (UTF-8 included) without recursion, then lets jsmn make the
- * tokens. What it accepts is JSON; what it refuses has a position and a reason. The text stays the
- * caller's and nothing is copied: a value is an index into the caller's token array.
+ * jsmn splits a text into tokens but accepts texts that are not JSON. So json_parse first checks
+ * the whole text against the grammar (UTF-8 included), then lets jsmn make the tokens. A refused
+ * text has a position and a reason. The text stays the caller's and nothing is copied: a value is
+ * an index into the caller's token array.
  */
 #ifndef COMMON_JSON_JSON_H
 #define COMMON_JSON_JSON_H
@@ -50,7 +50,7 @@ struct json_position {
 /* Parses `length` bytes (no NUL needed) into at most `capacity` tokens; token 0 is the top value.
  * 0, or -EINVAL (not JSON), -E2BIG (more than `capacity` tokens or deeper than JSON_DEPTH_MAX):
  * then *where is set and *document untouched. A byte order mark is refused: skip it before, see
- * json_skip_bom. Duplicate names are JSON: json_find_duplicate tells of them. */
+ * json_skip_bom. Duplicate names are JSON: json_find_duplicate finds them. */
 int json_parse(struct json *document, const char *text, size_t length, struct json_token *tokens,
                uint32_t capacity, struct json_position *where);
 

@@ -1,5 +1,5 @@
-/* The grammar of RFC 8259 as a loop with a stack of one bit per level, so no text can exhaust our
- * stack.
+/* The grammar of RFC 8259, as a loop with one bit for each level of nesting: without recursion no
+ * text can exhaust the stack.
  *
  * A scanner reads values, and after each value the loop does what the innermost container allows
  * next:
@@ -116,7 +116,7 @@ static int check_string(struct scanner *scanner)
     for (;;) {
         int byte = peek(scanner);
         if (byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\') {
-            scanner->at++; /* by far the most */
+            scanner->at++; /* most characters */
             continue;
         }
         if (byte < 0)

@@ -1,6 +1,5 @@
-/* The JSON writer: one primitive appends bytes or sets `overflow`, everything else is made of it.
- * Once something did not fit nothing more is written, so the buffer never holds a text with a hole
- * in it.
+/* Writes JSON. One function appends bytes or sets `overflow`; all others use it. After an overflow
+ * nothing more is written, so the buffer holds a prefix of the text.
  */
 #include "common/json/json_writer.h"
 
@@ -24,7 +23,7 @@ static void append(struct json_writer *writer, const char *text, size_t length)
     writer->length += length;
 }
 
-/* What every value and name begins with: the comma that separates it from the one before. */
+/* Writes the comma between a value or name and the one before. */
 static void separate(struct json_writer *writer)
 {
     if (writer->need_comma)
@@ -75,7 +74,7 @@ void json_write_string(struct json_writer *writer, const char *value)
     json_write_bytes(writer, value, strlen(value));
 }
 
-/* A character that cannot stand in a string as it is; returns the length of its escape, or 0. */
+/* Writes the escape of a character that a string cannot hold as it is. Returns its length, or 0. */
 static size_t escape_character(char out[8], uint32_t code)
 {
     static const char named[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
@@ -88,7 +87,7 @@ static size_t escape_character(char out[8], uint32_t code)
     return code < 0x20 ? (size_t)snprintf(out, 8, "\\u%04x", (unsigned)code) : 0;
 }
 
-/* An ASCII character that stands for itself. */
+/* An ASCII character that needs no escape. */
 static bool is_plain(char byte)
 {
     return byte >= ' ' && byte != '"' && byte != '\\' && (signed char)byte > 0;
@@ -102,7 +101,7 @@ void json_write_bytes(struct json_writer *writer, const char *value, size_t leng
     while (i < length) {
         uint32_t code;
         char escape[8];
-        if (is_plain(value[i])) { /* by far the most */
+        if (is_plain(value[i])) { /* most characters */
             i++;
             continue;
         }

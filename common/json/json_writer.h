@@ -1,7 +1,7 @@
 /* Writes JSON into a caller's buffer, with a sticky error so that callers check once.
  *
- * Commas and colons come by themselves. Strings are escaped (RFC 8259 section 7); bytes that are no
- * UTF-8 become U+FFFD, since what we write must be JSON whatever a guest or a file name holds.
+ * Commas and colons are written automatically. Strings are escaped (RFC 8259 section 7); bytes that
+ * are not UTF-8 become U+FFFD, so that the text is JSON whatever a guest or a file name contains.
  */
 #ifndef COMMON_JSON_JSON_WRITER_H
 #define COMMON_JSON_JSON_WRITER_H
@@ -13,7 +13,7 @@
 struct json_writer {
     char *buffer;
     size_t size, length;
-    bool overflow;   /* sticky: something did not fit; the buffer's content is then cut */
+    bool overflow;   /* sticky: the text did not fit; the buffer holds its beginning */
     bool need_comma; /* the next value in this container needs one */
 };
 

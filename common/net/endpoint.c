@@ -1,6 +1,5 @@
-/* The text forms of endpoints. Strict: what is parsed is formatted to the same text again, so a
- * port has no leading zero or sign, and an address is a literal, never a name that something would
- * look up.
+/* The text forms of endpoints. Parsing is strict: formatting gives the same text again, so a port
+ * has no leading zero or sign, and an address is a literal, never a name to resolve.
  */
 #include "common/net/endpoint.h"
 

@@ -37,7 +37,7 @@ struct endpoint {
     char path[ENDPOINT_PATH_MAX]; /* ENDPOINT_UNIX, NUL-terminated */
 };
 
-/* Whether it is reached over TCP. */
+/* True for the kinds that are reached over TCP. */
 bool endpoint_is_tcp(const struct endpoint *endpoint);
 
 /* Parses an endpoint to dial. 0 or -EINVAL with a reason that quotes the text. */

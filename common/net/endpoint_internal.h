@@ -1,4 +1,4 @@
-/* The parts of endpoints that are Linux's: endpoint_linux.c. */
+/* The parts of endpoints that exist on Linux only (endpoint_linux.c). */
 #ifndef COMMON_NET_ENDPOINT_INTERNAL_H
 #define COMMON_NET_ENDPOINT_INTERNAL_H
 

@@ -1,4 +1,4 @@
-/* What only Linux has of endpoints: vsock, and the routing table in /proc. */
+/* The parts of endpoints that exist on Linux only: vsock, and the routing table in /proc. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,8 @@ int endpoint_open_routes(void)
 }
 
 /* A number of a row of /proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask ...
- * (net/ipv4/fib_trie.c). UINT32_MAX when it is not there: no field that matters has that value. */
+ * (net/ipv4/fib_trie.c). UINT32_MAX when it is missing: no field that is read here has that
+ * value. */
 static uint32_t route_field(const char *row, unsigned number, unsigned base)
 {
     static const char blank[] = " \t";
@@ -84,7 +85,7 @@ int endpoint_default_gateway(const char *table, size_t length, uint8_t address[4
             continue;
         if (found && metric >= best)
             continue;
-        memcpy(address, &gateway, 4); /* printed as the number that its network order makes here */
+        memcpy(address, &gateway, 4); /* printed as a number, but in network order in memory */
         best = metric;
         found = true;
     }

@@ -35,8 +35,8 @@ static int prepare_listener(int fd, enum endpoint_kind kind)
         return -errno;
     if (kind == ENDPOINT_TCP6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0)
         return -errno;
-    /* the file that bind makes takes its mode from the socket (net/unix/af_unix.c): it is never
-     * open to others, not even for a moment */
+    /* bind(2) gives the file the socket's mode (net/unix/af_unix.c), so that it is never open to
+     * others */
     if (kind == ENDPOINT_UNIX && fchmod(fd, 0600) < 0)
         return -errno;
     return 0;

@@ -1,7 +1,5 @@
-/* Records between an engine and a socket: see tls_link.h.
- *
- * One call moves a bounded number of pieces (PIECES_PER_CALL): a peer that sends nothing but empty
- * records or warnings gets its turn like everybody else. */
+/* Moves TLS records between an engine and a socket. One call moves at most PIECES_PER_CALL pieces,
+ * so that a peer that sends only empty records or warnings does not hold up other connections. */
 #include "common/net/tls_link.h"
 
 #include <errno.h>
@@ -24,8 +22,8 @@ static int fail(struct tls_link *link, int error)
     return link->error;
 }
 
-/* What the engine has come to. A close_notify that was received ends receiving at once; the engine
- * itself would first wait for its own to be sent. */
+/* The state of the engine. A received close_notify ends receiving at once; the engine itself would
+ * first wait until its own is sent. */
 static int verdict(struct tls_link *link)
 {
     if (link->error != 0)
@@ -57,7 +55,7 @@ static int send_piece(struct tls_link *link, int fd)
     return 1;
 }
 
-/* What cannot be TLS at all is known by its first byte, whatever follows or does not. */
+/* The first byte shows whether the peer speaks TLS. */
 static bool can_begin(struct tls_link *link, unsigned char first)
 {
     link->heard = true;
@@ -82,7 +80,7 @@ static int receive_piece(struct tls_link *link, int fd)
     return 1;
 }
 
-/* Moves records both ways until neither way goes on, plain bytes are there, or it is enough. */
+/* Moves records both ways until neither can go on, plain bytes are there, or PIECES_PER_CALL. */
 static int run(struct tls_link *link, int fd)
 {
     for (int pieces = 0; pieces < PIECES_PER_CALL && verdict(link) == 0; pieces++) {
@@ -106,7 +104,7 @@ int tls_link_handshake(struct tls_link *link, int fd)
     if (result < 0)
         return result;
     if (br_ssl_engine_current_state(link->engine) & BR_SSL_CLOSED)
-        return fail(link, -ECONNRESET); /* it said goodbye instead */
+        return fail(link, -ECONNRESET); /* the peer sent close_notify during the handshake */
     return link->established;
 }
 
@@ -143,7 +141,7 @@ ssize_t tls_link_transmit(struct tls_link *link, int fd, const void *data, size_
         size_t room;
         int result = flush(link, fd);
         if (result < 0)
-            return taken > 0 ? (ssize_t)taken : result; /* it shows again at the next call */
+            return taken > 0 ? (ssize_t)taken : result; /* the next call returns the error again */
         unsigned char *plain = br_ssl_engine_sendapp_buf(link->engine, &room);
         if (taken == length || (!plain && taken > 0))
             return (ssize_t)taken;

@@ -1,5 +1,5 @@
-/* Pins, and the class that compares them: see tls_pin.h. BearSSL calls it with the certificate
- * message in pieces of any size: nothing is believed before end_chain has seen all of it. */
+/* Formats pins, and checks the peer's key against one. BearSSL passes the certificate message in
+ * pieces of any size; the decision is made in end_chain, when all of it is there. */
 #include "common/net/tls_pin.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ static void start_chain(const br_x509_class **class, const char *server_name)
 
 static void start_certificate(const br_x509_class **class, uint32_t length)
 {
-    (void)length; /* told by the peer: what matters is what comes */
+    (void)length; /* the peer's claim: the bytes are counted instead */
     check_of(class)->certificates++;
 }
 

@@ -1,5 +1,5 @@
-/* The agreement of tls_profile.h in BearSSL's terms, and the generator. Only what is named here is
- * linked: BearSSL has one object for each piece. */
+/* Sets up BearSSL for tls_profile.h, and its random generator. Only the algorithms named here are
+ * linked, because BearSSL has one object for each. */
 #include "common/net/tls_profile.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ int tls_profile_seed(void)
     return 0;
 }
 
-/* BearSSL would open /dev/urandom at the first handshake; it does not once it believes it has. */
+/* Otherwise BearSSL would open /dev/urandom at the first handshake. */
 static void seed_engine(br_ssl_engine_context *engine)
 {
     uint8_t seed[SEED_BYTES];

@@ -1,4 +1,4 @@
-/* Ownership visible at the declaration, for straight-line set-up code:
+/* Declarations that show ownership, for straight-line set-up code:
  *
  *     CLEANUP_FD int directory = open(...);
  *     ...

@@ -1,7 +1,5 @@
-/* Failure texts: formatted once at the place that knows most, prefixed on the way up.
- *
- * Nothing here allocates or fails: a text that does not fit is cut, since half a reason is better
- * than none.
+/* Failure texts are formatted where the failure happens and prefixed by callers. Nothing here
+ * allocates or fails: a text that does not fit is cut.
  */
 #include "common/os/failure.h"
 

@@ -1,8 +1,8 @@
-/* A failure a person will read: what was being done, to what, and why it did not work.
+/* The reason of a failure, for users: what was being done, to what, and why it failed.
  *
- * Library code never logs and never exits. A function that can fail for a reason worth telling
- * takes a `struct failure *why` as its last argument, describes the first thing that went wrong
- * there and returns a negative errno. The text is one line without a trailing full stop.
+ * Library code never logs and never exits. A function whose reasons matter to users takes a
+ * `struct failure *why` as its last argument, describes the first failure there and returns a
+ * negative errno. The text is one line without a trailing full stop.
  */
 #ifndef COMMON_OS_FAILURE_H
 #define COMMON_OS_FAILURE_H
@@ -22,8 +22,8 @@ int failure_set(struct failure *why, int error, const char *format, ...)
 int failure_errno(struct failure *why, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Puts "PREFIX: " before a text already stored and returns `result` unchanged: for callers that
- * know better what was being done. */
+/* Puts "PREFIX: " in front of the stored text and returns `result`: for callers that know more
+ * about what was being done. */
 int failure_prefix(struct failure *why, int result, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,9 +1,9 @@
-/* What libmnl.a and libbearssl.a were compiled to call and musl does not have.
+/* Functions that libmnl.a and libbearssl.a call and musl does not have; without them guest programs
+ * do not link.
  *
- * Debian builds them for glibc with _FORTIFY_SOURCE: a copy whose destination has a known size goes
- * through a function that checks it. These are those four, with the same promise: a copy that would
- * overflow does not happen, the process ends instead. `nm` over both archives lists nothing else
- * that musl lacks. For guest programs only; glibc has its own.
+ * Debian builds these archives for glibc with _FORTIFY_SOURCE: a copy to a destination of known
+ * size calls a function that checks the size. The functions here do the same: instead of an
+ * overflow the process ends. For guest programs only; glibc has its own.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* read(2), write(2) and poll(2) carried through interruptions, short counts and early ends. */
+/* read(2), write(2) and poll(2), repeated after signals and short counts. */
 #include "common/os/io.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ ssize_t io_read_whole(int fd, char *out, size_t size)
     ssize_t length = io_read_full(fd, out, size);
     if (length < 0)
         return length;
-    if ((size_t)length == size) /* no room for the NUL: too large, or just so */
+    if ((size_t)length == size) /* no room for the NUL */
         return -EFBIG;
     out[length] = '\0';
     return length;
@@ -86,7 +86,9 @@ int io_write_file(int directory, const char *path, int flags, unsigned mode, con
     while (put < 0 && errno == EINTR);
     if (put < 0)
         return -errno;
-    return (size_t)put == length ? 0 : -EIO; /* /proc and /sys take a value whole or not */
+    return (size_t)put == length
+               ? 0
+               : -EIO; /* /proc and /sys take a value in one write or not at all */
 }
 
 bool io_next_path(const char **list, char *path)

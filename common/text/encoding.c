@@ -1,5 +1,5 @@
-/* Base64 and hexadecimal, strict in what they read: exactly one text stands for each byte string,
- * so that a token or a block of data cannot be written in two ways.
+/* Base64 and hexadecimal. Decoding is strict: exactly one text is accepted for each byte string, so
+ * that a token or a block of data cannot be written in two ways.
  */
 #include "common/text/encoding.h"
 
@@ -29,7 +29,7 @@ size_t base64_encode(char *out, const void *data, size_t length)
     return (size_t)(to - out);
 }
 
-/* The value of each digit plus one; 0: no digit. */
+/* The value of each digit plus one; 0: not a digit. */
 static const uint8_t base64_values[256] = {
     ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,
     ['I'] = 9,  ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,
@@ -56,7 +56,7 @@ static int base64_group(const char *text, size_t padding)
             return -EINVAL;
         bits = bits << 6 | value;
     }
-    /* bits that no byte takes must be zero: one text per byte string */
+    /* unused bits must be zero: one text for each byte string */
     return (bits & ((1 << (8 * padding)) - 1)) != 0 ? -EINVAL : bits;
 }
 
@@ -70,7 +70,7 @@ int base64_decode(void *out, size_t size, const char *text, size_t length)
     if (length / 4 * 3 - padding > size)
         return -ENOSPC;
 
-    uint8_t *to = out; /* never ahead of what is read: `out` may be `text` */
+    uint8_t *to = out; /* never ahead of the bytes read: `out` may be `text` */
     for (size_t i = 0; i < length; i += 4) {
         size_t missing = i + 4 == length ? padding : 0;
         int bits = base64_group(text + i, missing);

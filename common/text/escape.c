@@ -1,6 +1,6 @@
-/* Hostile text made harmless: what could move a cursor, change a terminal's state, reorder or break
- * a line is written as the bytes it consists of. A backslash that was there stays as it is: the
- * result is for reading, not for decoding.
+/* Escapes hostile text. Characters that could move a cursor, change a terminal's state, reorder or
+ * break a line are written as their bytes. A backslash of the text is not escaped: the result is
+ * for reading, not for decoding.
  */
 #include "common/text/escape.h"
 
@@ -46,13 +46,13 @@ size_t escape_text(char *out, size_t size, const char *text, size_t length, int 
         if (taken > 0 && is_harmless(code, keep_newlines != 0)) {
             memcpy(piece, text + i, taken);
         } else {
-            taken = taken > 0 ? taken : 1; /* a broken byte goes alone */
+            taken = taken > 0 ? taken : 1; /* an invalid byte is escaped alone */
             piece_length = taken * ESCAPED_BYTE;
             for (size_t byte = 0; byte < taken; byte++)
                 escape_byte(piece + byte * ESCAPED_BYTE, (uint8_t)text[i + byte]);
         }
         if (written + piece_length >= size)
-            break; /* cut between characters, never inside one */
+            break; /* cut only between characters */
         memcpy(out + written, piece, piece_length);
         written += piece_length;
         i += taken;

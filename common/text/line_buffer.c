@@ -1,6 +1,6 @@
-/* Lines out of a stream. Bytes move to the front of the buffer only when the caller asks for room,
- * and then only what is left of the last line, so each byte is moved at most once per line before
- * it; the search for a newline never looks at a byte twice.
+/* Splits a stream into lines. Bytes move to the front of the buffer only when the caller asks for
+ * room, and then only those of the incomplete last line. The search for a newline reads each byte
+ * once.
  */
 #include "common/text/line_buffer.h"
 

@@ -1,6 +1,6 @@
-/* UTF-8 by the table of RFC 3629 section 4: the first byte decides the length and the range that
- * the second byte may have; that range is what excludes overlong forms, surrogates and what lies
- * above U+10FFFF, so nothing has to be checked after decoding.
+/* UTF-8 by the table of RFC 3629 section 4: the first byte determines the length and the range of
+ * the second byte. That range excludes overlong forms, surrogates and codes above U+10FFFF, so
+ * nothing needs to be checked after decoding.
  */
 #include "common/text/utf8.h"
 
@@ -8,7 +8,7 @@ struct sequence {
     uint8_t first_low, first_high;   /* the first byte's range */
     uint8_t second_low, second_high; /* the second byte's */
     uint8_t length;
-    uint8_t mask; /* the first byte's share of the code */
+    uint8_t mask; /* the bits of the first byte that belong to the code */
 };
 
 static const struct sequence sequences[] = {

@@ -1,5 +1,5 @@
-/* Prefaces: a fixed text, 64 hex digits, a fixed end. Both kinds share one check, which decides as
- * soon as a byte is wrong in form, but compares the secret only when the whole preface is there.
+/* Prefaces: a fixed text, 64 hex digits, a fixed end. One check is for both kinds. It refuses the
+ * first malformed byte, and compares the secret only when the whole preface is there.
  */
 #include "common/wire/preface.h"
 
@@ -47,7 +47,7 @@ static enum preface_result preface_check(const char *bytes, size_t length, const
     }
     if (length < total)
         return PREFACE_MORE;
-    /* a secret that was never set is never right */
+    /* an empty secret never matches */
     if (!secret_is_hex(secret) || !secret_equal(bytes + secret_at, secret, SECRET_HEX_LENGTH))
         return PREFACE_WRONG;
     return PREFACE_RIGHT;
