@@ -1,4 +1,4 @@
-/* What a record may hold, and what may replace it. */
+/* Which records are accepted, and which may replace the running one. */
 #include "test/harness/unit.h"
 
 #include <errno.h>

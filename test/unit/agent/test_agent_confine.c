@@ -1,4 +1,4 @@
-/* The allow-list in a child: what it needs passes, anything else ends it with a message. */
+/* The allow list in a child: calls that the relay needs work, any other ends it with a message. */
 #include "test/harness/unit.h"
 
 #include <signal.h>
@@ -23,7 +23,7 @@
 
 static char message[256]; /* what the last child wrote to its standard error */
 
-/* Runs one raw system call in a confined child; its wait status. 33 << 8: the call returned. */
+/* Runs one system call in a confined child. Returns the wait status; 33 << 8: the call returned. */
 static int confined(long number, long a, long b, long c)
 {
     int pipes[2], status = 0;

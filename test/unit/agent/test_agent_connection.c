@@ -1,5 +1,4 @@
-/* The rules of a connection as tables: what it watches, what has to happen, how long it may last.
- */
+/* The rules of a connection: events, verdicts, limits. */
 #include "test/harness/unit.h"
 
 #include <string.h>
@@ -60,11 +59,11 @@ static void interest_follows_the_rings(void **state)
     assert_int_equal(connection_interest(&connection, SIDE_CLIENT), EPOLLRDHUP);
     assert_int_equal(connection_interest(&connection, SIDE_TARGET),
                      EPOLLIN | EPOLLOUT | EPOLLRDHUP);
-    connection.sides[SIDE_TARGET].refuses = true; /* what is for it is thrown away: read on */
+    connection.sides[SIDE_TARGET].refuses = true; /* bytes for it are dropped, so reading goes on */
     assert_int_equal(connection_interest(&connection, SIDE_CLIENT), EPOLLIN | EPOLLRDHUP);
     assert_int_equal(connection_interest(&connection, SIDE_TARGET), EPOLLIN | EPOLLRDHUP);
     connection.sides[SIDE_CLIENT].leaving =
-        true; /* seen once: not again, or it would wake us for ever */
+        true; /* handled: watching it again would cause endless wake-ups */
     assert_int_equal(connection_interest(&connection, SIDE_CLIENT), EPOLLIN);
     connection.sides[SIDE_CLIENT].ended = true;
     assert_int_equal(connection_interest(&connection, SIDE_CLIENT), EPOLLHUP);
@@ -75,7 +74,7 @@ static void interest_follows_the_rings(void **state)
 static void interest_follows_the_records_of_tls(void **state)
 {
     (void)state;
-    struct tls_link *some_link = (struct tls_link *)16; /* only whether there is one matters */
+    struct tls_link *some_link = (struct tls_link *)16; /* only compared with NULL */
     struct connection connection = joined(RELAY_TO_BROKER, false);
     connection.tls = some_link;
     connection.sides[SIDE_TARGET].unsent = true;
@@ -104,13 +103,13 @@ static void a_whole_close_between_two_agents_is_a_break(void **state)
     connection.flows[SIDE_TARGET].received = 3;
     assert_true(connection_is_cut(&connection, SIDE_TARGET));
     assert_false(connection_is_cut(&connection, SIDE_CLIENT));
-    target->told = true; /* then our own end looks the same */
+    target->told = true; /* after our own end the two look the same */
     assert_false(connection_is_cut(&connection, SIDE_TARGET));
     connection = joined(RELAY_TO_RELAY, false);
     connection.sides[SIDE_TARGET].gone = true;
     connection.flows[SIDE_TARGET].received = 3;
     assert_true(connection_is_cut(&connection, SIDE_TARGET));
-    connection.role = RELAY_TO_BROKER; /* a broker over vsock closes whole as well */
+    connection.role = RELAY_TO_BROKER; /* a broker over vsock closes completely too */
     assert_false(connection_is_cut(&connection, SIDE_TARGET));
 }
 
@@ -154,7 +153,7 @@ struct judged {
     enum relay_role role;
     int half_close, client, target;      /* flags of the sides */
     uint32_t client_bytes, target_bytes; /* pending from that side */
-    uint64_t answered;                   /* bytes that ever came from the target */
+    uint64_t answered;                   /* all bytes received from the target */
     enum connection_verdict verdict;
 };
 
@@ -181,7 +180,7 @@ static const struct judged judged[] = {
     {RELAY_TO_BROKER, 0, 0, ENDED | BROKEN, 0, 0, 9, VERDICT_BREAK},
     {RELAY_TO_BROKER, 0, 0, ENDED, 0, 0, 0, VERDICT_APOLOGISE},
     {RELAY_TO_BROKER, 0, 0, ENDED | BROKEN, 0, 0, 0, VERDICT_APOLOGISE},
-    /* and in front of the other agent the same */
+    /* the same towards the other relay */
     {RELAY_TO_RELAY, 0, LEAVING, 0, 9, 9, 9, VERDICT_CLOSE},
     {RELAY_TO_RELAY, 0, 0, ENDED, 0, 0, 9, VERDICT_LINGER},
     {RELAY_TO_RELAY, 0, 0, ENDED | BROKEN, 0, 0, 9, VERDICT_BREAK},
@@ -223,7 +222,7 @@ static const struct judged framed[] = {
     {RELAY_TO_SERVER, 1, ENDED | GONE | BROKEN, 0, 0, 9, 9, VERDICT_BREAK},
     {RELAY_TO_SERVER, 1, 0, ENDED | BROKEN, 0, 9, 9, VERDICT_KEEP},
     {RELAY_TO_SERVER, 1, 0, ENDED | BROKEN, 0, 0, 9, VERDICT_BREAK},
-    /* an end that was passed on stays one, whatever becomes of the target */
+    /* an end that was passed on stays an end, whatever happens to the target */
     {RELAY_TO_SERVER, 1, TOLD, ENDED | BROKEN, 0, 0, 9, VERDICT_KEEP},
     {RELAY_TO_SERVER, 1, TOLD, ENDED | GONE | BROKEN, 9, 0, 9, VERDICT_LINGER},
     {RELAY_TO_SERVER, 1, 0, ENDED | GONE, 0, 0, 9, VERDICT_PASS_END_TO_CLIENT},
@@ -278,7 +277,7 @@ static void no_limit_cuts_what_the_host_has_still_to_take(void **state)
     assert_int_equal(connection_end_limit(&connection), HALF_OPEN_STALLED_MS);
 }
 
-/* The sides of which one has the other's whole stream are closed, others are broken off. */
+/* A side that has the other's whole stream is closed, any other is reset. */
 static void a_limit_is_an_end_only_for_who_has_all(void **state)
 {
     (void)state;

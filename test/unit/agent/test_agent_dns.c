@@ -106,7 +106,7 @@ static void names_at_their_limits(void **state)
         size_t name, label, answer;
     } cases[] = {
         {1, 63, 1},     {DNS_NAME_MAX, 63, DNS_NAME_MAX}, {DNS_NAME_MAX + 1, 62, 0}, /* too long */
-        {66, 64, 0}, /* a label of 64 is a pointer or worse */
+        {66, 64, 0}, /* the length 64 is not a label */
         {255, 63, 255},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

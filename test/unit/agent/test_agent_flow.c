@@ -1,4 +1,4 @@
-/* The ring: order over its seam, limits of one write, errors, and what it gives back. */
+/* The ring: order across its end, the limit of one write, errors, and the pages it returns. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -93,7 +93,7 @@ static void says_why_nothing_went(void **state)
     assert_int_equal(flow.length, 0);
 }
 
-/* A datagram socket keeps the borders of writes. */
+/* A datagram socket shows the size of each write. */
 static void no_write_is_larger_than_32_kib(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void gives_its_pages_back(void **state)
     flow_reset(&flow);
     assert_int_equal(resident_pages(), FLOW_KEPT / 4096);
     assert_int_equal(flow.length, 0);
-    flow_put(&flow, block, sizeof(block)); /* and is as good as new */
+    flow_put(&flow, block, sizeof(block)); /* and can be used again */
     assert_memory_equal(ring, block, sizeof(block));
 }
 

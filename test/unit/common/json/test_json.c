@@ -1,4 +1,4 @@
-/* The reader: tokens and walks, positions of errors, limits, numbers. */
+/* The JSON reader: tokens, navigation, positions of errors, limits, numbers. */
 #include "test/harness/unit.h"
 
 #include <errno.h>
@@ -93,7 +93,7 @@ static void members_are_found_at_their_level_only(void **state)
     assert_int_equal(value, 4);
     assert_int_equal(json_member(&document, 0, "c"), 0);
     assert_int_equal(json_member(&document, 0, "ab"), 0);
-    assert_int_equal(json_member(&document, index, "b"), 0); /* no object */
+    assert_int_equal(json_member(&document, index, "b"), 0); /* not an object */
 }
 
 static void walks_visit_each_child_once(void **state)
@@ -130,7 +130,7 @@ static void duplicates_are_found_after_unescaping(void **state)
     assert_int_equal(json_find_duplicate(&document, 0), 6);
 }
 
-/* So many that some share a bit of the filter. */
+/* Enough names that some share a bit of the bitmap. */
 static void a_duplicate_among_many(void **state)
 {
     enum { NAMES = 2000 };
@@ -139,7 +139,7 @@ static void a_duplicate_among_many(void **state)
     struct json document;
     struct json_position where;
     (void)state;
-    for (int again = -1; again < NAMES; again += 97) { /* which one comes once more at the end */
+    for (int again = -1; again < NAMES; again += 97) { /* this name is repeated at the end */
         size_t length = (size_t)sprintf(text, "{");
         for (int i = 0; i < NAMES; i++)
             length += (size_t)sprintf(text + length, "\"name-%d\":0,", i);

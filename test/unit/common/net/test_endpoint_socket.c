@@ -72,7 +72,7 @@ static void tcp_learns_its_port(void **state)
         assert_int_equal(endpoint_listen(&endpoint, 4, &why), -EADDRINUSE);
         assert_non_null(strstr(why.text, "Address already in use"));
         close(listener);
-        close(meet(&endpoint)); /* at once again: SO_REUSEADDR */
+        close(meet(&endpoint)); /* again at once: SO_REUSEADDR */
     }
 }
 
@@ -90,7 +90,7 @@ static void unix_sockets_are_private(void **state)
     struct failure why;
     assert_int_equal(endpoint_listen(&endpoint, 4, &why), -EADDRINUSE);
     assert_non_null(strstr(why.text, endpoint.path));
-    assert_int_equal(stat(endpoint.path, &status), 0); /* not taken away from its owner */
+    assert_int_equal(stat(endpoint.path, &status), 0); /* the existing file stays */
     close(listener);
     assert_int_equal(endpoint_dial(&endpoint), -ECONNREFUSED);
     assert_int_equal(unlink(endpoint.path), 0);

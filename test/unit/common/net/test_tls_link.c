@@ -21,16 +21,16 @@ static void assert_result(struct tls_link *link, int fd, ssize_t result)
 {
     char got[64];
     assert_int_equal(tls_link_receive(link, fd, got, sizeof(got)), result);
-    assert_int_equal(tls_link_receive(link, fd, got, sizeof(got)), result); /* and so it stays */
+    assert_int_equal(tls_link_receive(link, fd, got, sizeof(got)), result); /* the error stays */
 }
 
-/* What a record adds: header, tag, and the explicit part of GCM's nonce. */
+/* The overhead of a record: header, tag, and the explicit part of GCM's nonce. */
 static size_t overhead(void)
 {
     return tls_profile_has_hardware() ? 5 + 8 + 16 : 5 + 16;
 }
 
-/* The first test: a process that was never seeded shakes no hands. */
+/* The first test: without a seed no handshake succeeds. */
 static void without_a_seed_there_is_no_handshake(void **state)
 {
     struct connection connection = {.index = 0};
@@ -88,7 +88,7 @@ static void the_suite_follows_the_hardware(void **state)
     pair_close(&pair);
 }
 
-/* The stream stops behind byte `split` until nobody has anything to do, then goes on. */
+/* The stream stops after byte `split` until neither end has anything to do, then continues. */
 static void with_a_split(enum way way, size_t split, size_t total[2])
 {
     struct pair pair;
@@ -127,8 +127,8 @@ static void data_split_anywhere(void **state)
         pair.limit[DOWN] = SIZE_MAX;
         pair_pass(&pair, DOWN);
         char got[sizeof(TEXT)];
-        size_t half =
-            split < sizeof(got) ? split + 1 : sizeof(got); /* taken in two bites as well */
+        size_t half = split < sizeof(got) ? split + 1
+                                          : sizeof(got); /* the bytes are also taken in two parts */
         assert_int_equal(tls_link_receive(pair.relay, pair.relay_fd, got, half), half);
         assert_int_equal(tls_link_held(pair.relay), sizeof(got) - half);
         if (half < sizeof(got))
@@ -195,7 +195,7 @@ static void only_a_whole_answer_ends_cleanly(void **state)
     }
 }
 
-/* One bit changed anywhere in a record, its header included: no byte of it is believed. */
+/* One bit of a record, its header included, is changed: no byte of it is accepted. */
 static void a_spoiled_record(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static void a_wrong_key_gets_no_byte(void **state)
     pair_close(&pair);
 }
 
-/* Somebody who knows the point, which is no secret, but not the private half. */
+/* A peer that knows the public point but not the private key. */
 static void the_point_alone_proves_nothing(void **state)
 {
     struct pair pair;
@@ -260,7 +260,7 @@ static void what_is_no_tls_is_known_by_its_first_byte(void **state)
         assert_int_equal(send(pair.wire[1], &first, 1, 0), 1);
         int result = tls_link_handshake(pair.broker, pair.broker_fd);
         assert_int_equal(result, byte == 21 || byte == 22 ? 0 : -EPROTO);
-        assert_int_equal(recv(pair.wire[1], &first, 1, MSG_DONTWAIT), -1); /* and no answer */
+        assert_int_equal(recv(pair.wire[1], &first, 1, MSG_DONTWAIT), -1); /* no answer */
         pair_close(&pair);
     }
 }

@@ -74,7 +74,7 @@ static void the_key_is_taken_in_pieces_of_any_size(void **state)
 static void another_key_is_none(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 8 * sizeof(point); i++) { /* each bit counts */
+    for (size_t i = 0; i < 8 * sizeof(point); i++) { /* every bit matters */
         uint8_t other[TLS_POINT_BYTES];
         memcpy(other, point, sizeof(other));
         other[i / 8] ^= (uint8_t)(1 << i % 8);
@@ -93,7 +93,7 @@ static void another_length_is_none(void **state)
                 assert_int_equal(verdict_on(longer, length, split), BR_ERR_X509_NOT_TRUSTED);
 }
 
-/* A pin for bytes that are no uncompressed point does not make them one. */
+/* Bytes that are not an uncompressed point are refused even when the pin is theirs. */
 static void another_form_is_none(void **state)
 {
     (void)state;
@@ -117,13 +117,13 @@ static void a_chain_is_none(void **state)
     check.vtable->start_chain(&check.vtable, NULL);
     assert_int_equal(check.vtable->end_chain(&check.vtable), BR_ERR_X509_NOT_TRUSTED); /* empty */
     give(&check, point, sizeof(point), 65);
-    give(&check, (const uint8_t *)"", 0, 1); /* nothing in it, but a second one */
+    give(&check, (const uint8_t *)"", 0, 1); /* the second certificate is empty */
     assert_int_equal(check.vtable->end_chain(&check.vtable), BR_ERR_X509_NOT_TRUSTED);
     check.vtable->start_chain(&check.vtable, NULL); /* in two halves */
     give(&check, point, 32, 65);
     give(&check, point + 32, 33, 65);
     assert_int_equal(check.vtable->end_chain(&check.vtable), BR_ERR_X509_NOT_TRUSTED);
-    check.vtable->start_chain(&check.vtable, NULL); /* and what was before does not count */
+    check.vtable->start_chain(&check.vtable, NULL); /* bytes of an earlier chain do not count */
     give(&check, point, sizeof(point), 65);
     assert_int_equal(check.vtable->end_chain(&check.vtable), 0);
 }

@@ -85,7 +85,7 @@ static void who_hangs_is_killed(void **state)
     pid_t pid;
     struct failure why;
     assert_int_equal(child_execute(&pid, hang, NULL, 50, &why), -ETIMEDOUT);
-    while (waitpid(-1, NULL, 0) > 0) /* the caller's to reap */
+    while (waitpid(-1, NULL, 0) > 0) /* the caller reaps it */
         ;
     assert_int_equal(child_work(hang, NULL, 0, 50, &why), -ETIMEDOUT);
     assert_no_child();
@@ -100,7 +100,7 @@ static int die(void *argument, int *report_fd, struct failure *why)
     return 0;
 }
 
-/* With CLONE_FILES what the child opens is the parent's. */
+/* With CLONE_FILES the child's descriptors are the parent's too. */
 static int open_at(void *argument, int *report_fd, struct failure *why)
 {
     (void)report_fd;

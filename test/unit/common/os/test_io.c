@@ -1,4 +1,4 @@
-/* read and write helpers over pipes that give and take little at a time, and files at their limits.
+/* Reading and writing over pipes in small pieces, files at their limits, and waiting.
  */
 #include "test/harness/unit.h"
 
@@ -173,13 +173,13 @@ static void waiting_ends_at_the_deadline(void **state)
     setitimer(ITIMER_REAL, &never, NULL);
     assert_int_equal(io_write_full(ends[1], "x", 1), 0);
     assert_true(io_wait(ends[0], POLLIN, NEVER));
-    assert_false(io_wait(ends[0], POLLIN, deadline)); /* past: not even a look */
+    assert_false(io_wait(ends[0], POLLIN, deadline)); /* past: false without poll(2) */
     struct pollfd watched[] = {{.fd = ends[0], .events = POLLIN}, {.fd = -1}, {.fd = ends[1]}};
     assert_int_equal(io_poll(watched, 3, NEVER), 1);
     assert_true(watched[0].revents == POLLIN && watched[2].revents == 0);
     close(ends[1]);
     assert_int_equal(io_read_full(ends[0], &(char){0}, 1), 1);
-    assert_true(io_wait(ends[0], POLLIN, NEVER)); /* the end counts */
+    assert_true(io_wait(ends[0], POLLIN, NEVER)); /* the end of file counts */
     close(ends[0]);
 }
 

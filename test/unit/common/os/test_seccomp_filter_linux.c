@@ -93,7 +93,7 @@ static void no_rules(void **state)
     assert_int_equal(action(SYS_read, 0, 0), ALLOW);
 }
 
-/* The meaning of a table, straight from the header's words. */
+/* The meaning of a table as the header defines it. */
 static uint32_t reference(const struct seccomp_rule *rules, size_t count,
                           const struct seccomp_data *data)
 {

@@ -1,4 +1,4 @@
-/* Unsigned numbers in texts: what is read, what follows, and what is none. */
+/* Unsigned numbers in texts: the value, the text behind it, and texts without a number. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
