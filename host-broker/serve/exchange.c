@@ -58,6 +58,9 @@ int exchange_open_table(struct broker *broker, struct failure *why)
         struct exchange *exchange = &broker->exchanges[i];
         exchange->broker = broker;
         exchange->rewriter = &rewriters[i];
+        exchange->easy = curl_easy_init();
+        if (!exchange->easy)
+            return failure_set(why, ENOMEM, "reserve %u exchanges", count);
         exchange->next = broker->unused_exchanges;
         broker->unused_exchanges = exchange;
     }
@@ -66,8 +69,10 @@ int exchange_open_table(struct broker *broker, struct failure *why)
 
 void exchange_close_table(struct broker *broker)
 {
-    for (unsigned i = 0; i < broker->options.max_requests; i++)
+    for (unsigned i = 0; i < broker->options.max_requests; i++) {
         exchange_drop_request(&broker->exchanges[i]);
+        curl_easy_cleanup(broker->exchanges[i].easy);
+    }
     for (size_t i = 0; i <= broker->rules.count; i++)
         curl_url_cleanup(broker->origins[i]);
     free(broker->origins);

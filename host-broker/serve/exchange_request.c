@@ -270,7 +270,8 @@ int exchange_set_request(struct exchange *exchange, const struct route *route,
                          const struct request_head *head)
 {
     const struct broker *broker = exchange->broker;
-    exchange->easy = curl_easy_init();
+    if (!exchange->easy) /* memory was short when the last request ended */
+        exchange->easy = curl_easy_init();
     if (!exchange->easy)
         return -ENOMEM;
     set_callbacks(exchange);
@@ -290,8 +291,9 @@ int exchange_set_request(struct exchange *exchange, const struct route *route,
 
 void exchange_drop_request(struct exchange *exchange)
 {
+    /* The next request gets a handle that was never used, made in advance. */
     curl_easy_cleanup(exchange->easy);
-    exchange->easy = NULL;
+    exchange->easy = curl_easy_init();
     if (exchange->secret)
         secret_wipe(exchange->secret, strlen(exchange->secret));
     exchange->secret = NULL;

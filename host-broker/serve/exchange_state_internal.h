@@ -50,7 +50,7 @@ enum exchange_coding { EXCHANGE_PLAIN, EXCHANGE_GZIP, EXCHANGE_OTHER_CODING };
 struct exchange {
     struct broker *broker;          /* these two belong to the place in the table: */
     struct rewriter *rewriter;      /* they are set once and stay; see rewrite_start */
-    CURL *easy;                     /* made for each transfer; NULL in a free place */
+    CURL *easy;                     /* one for each transfer; in a free place never used */
     struct exchange_client *client; /* NULL: a free place */
     struct exchange *next;          /* the next free place */
     struct upstream_pool *pool;
