@@ -30,8 +30,8 @@ def get_requires_for_build_wheel(config_settings=None):
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     name = "world_old-0.9-py3-none-any.whl"
     files = {"world_old.py": open("world_old.py", "rb").read(), FOLDER + "/METADATA": METADATA,
-             FOLDER + "/WHEEL": b"Wheel-Version: 1.0\\nGenerator: world\\n
-             Root-Is-Purelib: true\\nTag: py3-none-any\\n"}
+             FOLDER + "/WHEEL": b"Wheel-Version: 1.0\\nGenerator: world\\n"
+             b"Root-Is-Purelib: true\\nTag: py3-none-any\\n"}
     record = "".join("%s,sha256=%s,%d\\n" % (path, base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("="),
                                            len(data)) for path, data in files.items())
     files[FOLDER + "/RECORD"] = (record + FOLDER + "/RECORD,,\\n").encode()
